@@ -1,0 +1,4 @@
+/* tinyloop.h — the whole public API. */
+#pragma once
+
+#include "tl-error.h"
