@@ -68,7 +68,7 @@ class Pipeline:
 
 def field(message, name):
     """a number from a serialised GstStructure; None when it is not there"""
-    found = re.search(rf"\b{name}{NUMBER}", message)
+    found = re.search(rf"[ ,]{name}{NUMBER}", message)
     return float(found.group(1)) if found else None
 
 
