@@ -84,6 +84,12 @@ ids_of (JsonObject *o, const char *field)
   return ids;
 }
 
+static gboolean
+same_bytes (gconstpointer a, gsize a_size, gconstpointer b, gsize b_size)
+{
+  return a_size == b_size && (a_size == 0 || memcmp (a, b, a_size) == 0);
+}
+
 static char *
 ids_text (const gint32 *ids, gsize n)
 {
@@ -102,7 +108,7 @@ encodes_to (TlTokenizer *tokenizer, JsonObject *c, TlEncodeFlags flags, const ch
   g_autoptr (GArray) ids = tl_tokenizer_encode (tokenizer, g_bytes_get_data (text, NULL), g_bytes_get_size (text), flags,
       &error);
   g_assert_no_error (error);
-  if (ids->len == expected->len && memcmp (ids->data, expected->data, ids->len * sizeof (gint32)) == 0)
+  if (same_bytes (ids->data, ids->len * sizeof (gint32), expected->data, expected->len * sizeof (gint32)))
     return TRUE;
   g_autofree char *got = ids_text ((gint32 *) ids->data, ids->len);
   g_autofree char *want = ids_text ((gint32 *) expected->data, expected->len);
@@ -125,9 +131,10 @@ streams_to (TlTokenizer *tokenizer, JsonObject *c)
       const char *want = json_array_get_string_element (stream, i);
       gsize n;
       const char *got = g_bytes_get_data (piece, &n);
-      g_byte_array_append (all, (const guint8 *) got, n);
+      if (n)
+        g_byte_array_append (all, (const guint8 *) got, n);
       /* a text with NUL: json-glib ends strings there, so the whole is compared below instead */
-      if (!with_nul && (n != strlen (want) || memcmp (got, want, n) != 0))
+      if (!with_nul && !same_bytes (got, n, want, strlen (want)))
         {
           g_test_message ("%s: after id %u: got \"%.*s\", expected \"%s\"", json_object_get_string_member (c, "name"), i,
               (int) n, got, want);
@@ -141,10 +148,11 @@ streams_to (TlTokenizer *tokenizer, JsonObject *c)
   if (with_nul)
     {
       g_autoptr (GBytes) decoded = bytes_of (c, "decoded");
-      g_byte_array_append (all, (const guint8 *) got, n);
-      return all->len == g_bytes_get_size (decoded) && memcmp (all->data, g_bytes_get_data (decoded, NULL), all->len) == 0;
+      if (n)
+        g_byte_array_append (all, (const guint8 *) got, n);
+      return same_bytes (all->data, all->len, g_bytes_get_data (decoded, NULL), g_bytes_get_size (decoded));
     }
-  return n == strlen (want) && memcmp (got ? got : "", want, n) == 0;
+  return same_bytes (got, n, want, strlen (want));
 }
 
 static void
