@@ -28,13 +28,16 @@ typedef struct
   const char *name;
   const char *dtype;            /* safetensors name: "F32", "F16", "BF16", "I8", "U8", "I32" */
   guint n_dims;
-  gsize dims[4];
-  const void *data;
+  gsize dims[8];
+  const void *data;             /* NULL when the file was opened for its header only */
   gsize size;                   /* bytes */
+  guint64 offset;               /* of the first byte in the file */
 } TlTensorView;
 
 /* Maps and validates everything in the header; touches no tensor bytes. */
 TlCheckpoint *tl_checkpoint_open (const char *path, GError **error);
+/* Reads the header only, maps nothing: for `inspect`, which must survive a file that shrinks. Tensor data is NULL. */
+TlCheckpoint *tl_checkpoint_open_header (const char *path, GError **error);
 /* Same checks on bytes in memory (tests, importers); keeps a reference to them. */
 TlCheckpoint *tl_checkpoint_new_from_bytes (GBytes *bytes, const char *name, GError **error);
 TlCheckpoint *tl_checkpoint_ref (TlCheckpoint *c);
@@ -49,6 +52,10 @@ const TlTensorView *tl_checkpoint_find (TlCheckpoint *c, const char *name);  /* 
 
 /* NAME.weight with its scales and offsets; missing or wrongly shaped tensors are errors that name them */
 gboolean tl_checkpoint_matrix (TlCheckpoint *c, const char *name, guint rows, guint cols, TlMatrix *out, GError **error);
+/* format, group and offset of NAME.weight as stored, without its bytes; FALSE when there is no such matrix */
+gboolean tl_checkpoint_matrix_shape (TlCheckpoint *c, const char *name, TlMatrix *out);
+/* where the matrix came from when its format changed at convert time ("Q4_K"), or NULL */
+const char *tl_checkpoint_matrix_source (TlCheckpoint *c, const char *name);
 /* a vector converted to F32; transfer full, free with g_free */
 float *tl_checkpoint_vector (TlCheckpoint *c, const char *name, gsize n, GError **error);
 /* the tensor's bytes will not be read again soon: drop its pages (no-op for bytes in memory) */
@@ -65,7 +72,10 @@ TlCheckpointWriter *tl_checkpoint_writer_new (const char *path, TlDescriptor *de
 /* declares a tensor; a matrix declares weight, scale and offset together */
 void tl_checkpoint_writer_add (TlCheckpointWriter *w, const char *name, const char *dtype, guint n_dims, const gsize *dims);
 void tl_checkpoint_writer_add_matrix (TlCheckpointWriter *w, const char *name, const TlMatrix *shape);
-/* Writes the header to a temporary file beside `path`; then one write call per declared tensor, in order. */
+/* notes in the file that NAME was stored as `source` where it was converted from */
+void tl_checkpoint_writer_set_source (TlCheckpointWriter *w, const char *name, const char *source);
+/* Writes the header to a temporary file beside `path`; then the declared tensors' bytes, in order; a tensor may come in several
+ * calls, never two tensors in one. */
 gboolean tl_checkpoint_writer_begin (TlCheckpointWriter *w, GError **error);
 gboolean tl_checkpoint_writer_write (TlCheckpointWriter *w, const void *data, gsize size, GError **error);
 gboolean tl_checkpoint_writer_write_matrix (TlCheckpointWriter *w, const TlMatrix *m, GError **error);
