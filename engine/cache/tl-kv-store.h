@@ -1,0 +1,37 @@
+/* cache/tl-kv-store.h — all pages of one backend: a byte limit, reference counts, free lists per size.
+ *
+ * Sequences take pages from it and share them when forked. Pages are written only while a single sequence holds them;
+ * tl-sequence.c copies first. Not locked: used by whoever leads the passes of a model.
+ */
+#pragma once
+
+#include "forward/tl-backend.h"
+
+G_BEGIN_DECLS
+
+typedef struct _TlKvStore TlKvStore;
+typedef struct _TlPage TlPage;
+
+/* limit: bytes of all pages together, 0 = none. The backend must outlive the store. */
+TlKvStore *tl_kv_store_new (TlBackend *backend, gsize limit);
+TlKvStore *tl_kv_store_ref (TlKvStore *store);
+void tl_kv_store_unref (TlKvStore *store);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC (TlKvStore, tl_kv_store_unref)
+
+TlBackend *tl_kv_store_backend (TlKvStore *store);
+gsize tl_kv_store_used_bytes (TlKvStore *store);       /* pages held by sequences */
+gsize tl_kv_store_limit (TlKvStore *store);            /* 0 = none */
+/* bytes that `positions` positions at `loops` loops take in a mode; for admission */
+gsize tl_kv_store_estimate (TlKvStore *store, guint positions, guint loops, TlKvMode mode);
+/* TL_ERROR_NO_MEMORY with needed and free bytes when `bytes` more do not fit now */
+gboolean tl_kv_store_check (TlKvStore *store, gsize bytes, GError **error);
+
+/* for tl-sequence.c */
+TlPage *tl_kv_store_page_new (TlKvStore *store, gsize bytes, GError **error);
+TlPage *tl_page_ref (TlPage *page);
+void tl_page_unref (TlKvStore *store, TlPage *page);
+gboolean tl_page_is_shared (TlPage *page);
+gpointer tl_page_data (TlPage *page);
+gsize tl_page_size (TlPage *page);
+
+G_END_DECLS

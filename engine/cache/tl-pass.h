@@ -1,0 +1,83 @@
+/* cache/tl-pass.h — runs rows on a backend and keeps their sequences true: the driver of decode and score.
+ *
+ * Two levels. `tl_pass_run()` takes tokens of one sequence from prefill to logits, in chunks. The staged form takes rows of
+ * any sequences and depths through begin → loops (one or all at a time) → finish, so that a caller may look between loops
+ * (early exit, deadline), stop rows, or keep their states and go deeper later (drafts, resume):
+ *
+ *   TlPass *pass = tl_pass_begin (backend, rows, n, states, NULL, &error);
+ *   tl_pass_loops (pass, 1, …);  tl_pass_read_state (pass, row, TL_STATE_H, h);  tl_pass_stop_row (pass, row);
+ *   tl_pass_finish (pass, …);  tl_pass_free (pass);
+ *
+ * Not locked: one pass at a time per backend.
+ */
+#pragma once
+
+#include "cache/tl-sequence.h"
+
+G_BEGIN_DECLS
+
+/* --- one sequence, tokens in, logits out --- */
+typedef enum { TL_DELIVER_NONE, TL_DELIVER_LAST, TL_DELIVER_ALL } TlDeliver;
+
+typedef struct
+{
+  guint loops;                  /* 0 = the descriptor's default */
+  guint chunk;                  /* rows of a pass; 0 = 128 */
+  TlDeliver deliver;            /* which rows' logits (and hidden) are wanted */
+  gboolean uncached;            /* recompute everything in a throw-away sequence, whole in one batch (TINYLOOP_DISABLE_KV_CACHE=1 too) */
+  guint64 state_seed;           /* random initial states */
+  gboolean zero_state;          /* initial states zero instead of random */
+  const float *initial_state;   /* given ones: [n_initial][d_model], row t for absolute position t; or NULL */
+  guint n_initial;
+  TlStates *keep_states;        /* row states end up here, slot = keep_slot + index of the token; or NULL */
+  guint keep_slot;
+  float *logits;                /* [1 or n][vocab_size], or NULL */
+  float *hidden;                /* [1 or n][d_model]: the state after the last loop; or NULL */
+  float *trace;                 /* [n][tl_program_trace_length][d_model] (every row), or NULL */
+} TlPassOptions;
+
+/* Appends n tokens to the sequence and computes them. Errors: NO_MEMORY (needed and free bytes), INVALID_ARGUMENT (token
+ * out of range, loops outside of min … max, n = 0), NUMERIC, CANCELLED (polled once per loop), UNSUPPORTED. After an error
+ * the sequence has its old length. */
+gboolean tl_pass_run (TlBackend *backend, TlKvSequence *seq, const guint32 *tokens, guint n,
+  const TlPassOptions *options, GCancellable *cancellable, GError **error);
+
+/* --- rows of any sequences --- */
+typedef struct
+{
+  TlKvSequence *sequence;
+  guint position;               /* the sequence's length (further rows of it follow on), or below: a resumed row */
+  guint32 token;
+  guint depth;                  /* 0: a new row; else its state stands in `slot` at this depth */
+  guint stop;                   /* loops in total; >= depth */
+  guint slot;                   /* in the given states; unique in a pass (ignored without states) */
+  const float *initial_state;   /* [d_model] or NULL */
+  float *logits;                /* [vocab_size] or NULL */
+  float *hidden;                /* [d_model] or NULL */
+  float *trace;                 /* or NULL */
+} TlPassRow;
+
+typedef struct _TlPass TlPass;
+
+/* Rows are copied; those of one sequence stand in position order without gaps. Reserves pages up to each row's stop and runs
+ * the pre stack of new rows. states: NULL = the pass's own, dropped with it (then all rows must be new). */
+TlPass *tl_pass_begin (TlBackend *backend, const TlPassRow *rows, guint n_rows, TlStates *states,
+  GCancellable *cancellable, GError **error);
+/* at most n more loops for each row (G_MAXUINT = up to its stop); stopped rows' deeper planes are filled by copies */
+gboolean tl_pass_loops (TlPass *pass, guint n, GCancellable *cancellable, GError **error);
+guint tl_pass_row_depth (const TlPass *pass, guint row);
+void tl_pass_read_state (TlPass *pass, guint row, TlStatePart part, float *out);
+/* early exit: the row takes no further loops */
+void tl_pass_stop_row (TlPass *pass, guint row);
+/* Logits of a row as if it stopped now (probe of early exit): runs coda and head on a copy of its state; writes no page of
+ * the sequence. [vocab_size] */
+gboolean tl_pass_peek (TlPass *pass, guint row, float *logits, GCancellable *cancellable, GError **error);
+/* coda and head, outputs, tokens and depths committed. Without it nothing of a pass is visible in the sequences. */
+gboolean tl_pass_finish (TlPass *pass, GCancellable *cancellable, GError **error);
+void tl_pass_free (TlPass *pass);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC (TlPass, tl_pass_free)
+
+/* the row's start state by the family's rule and these options; FALSE when the program needs none. out: [d_model] */
+gboolean tl_pass_initial_state (TlProgram *program, const TlPassOptions *options, guint position, float *out);
+
+G_END_DECLS

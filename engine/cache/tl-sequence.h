@@ -1,0 +1,53 @@
+/* cache/tl-sequence.h — the tokens so far and their pages: what a conversation, a beam or a prefix keeps.
+ *
+ * A sequence grows by passes (tl-pass.h), is forked in O(pages) by sharing, and is truncated at any position. Each cached
+ * position stores the depth it reached; a row at depth d reads plane min (d, e), kept true by physical copies.
+ * With a window, pages no later row can see are freed; positions stay absolute.
+ * Not locked: one owner at a time. An immutable snapshot is a fork that nobody runs.
+ * (The public object TlSequence in engine/ wraps one of these.)
+ */
+#pragma once
+
+#include "cache/tl-kv-store.h"
+
+G_BEGIN_DECLS
+
+typedef struct _TlKvSequence TlKvSequence;
+
+/* An empty sequence. window: 0 = a row sees everything before it, else W: the row at p sees max (0, p - W + 1) … p.
+ * A mode that is not implemented is TL_ERROR_UNSUPPORTED when the first pass runs. */
+TlKvSequence *tl_kv_sequence_new (TlKvStore *store, TlKvMode mode, guint window);
+TlKvSequence *tl_kv_sequence_ref (TlKvSequence *seq);
+void tl_kv_sequence_unref (TlKvSequence *seq);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC (TlKvSequence, tl_kv_sequence_unref)
+
+/* a second sequence with the same past; pages are shared until one of the two writes. transfer full */
+TlKvSequence *tl_kv_sequence_fork (TlKvSequence *seq);
+/* forgets positions >= length; larger lengths change nothing */
+void tl_kv_sequence_truncate (TlKvSequence *seq, guint length);
+/* a window set later only frees more; a larger one cannot bring freed positions back */
+void tl_kv_sequence_set_window (TlKvSequence *seq, guint window);
+
+TlKvStore *tl_kv_sequence_store (const TlKvSequence *seq);
+TlKvMode tl_kv_sequence_mode (const TlKvSequence *seq);
+guint tl_kv_sequence_window (const TlKvSequence *seq);
+guint tl_kv_sequence_length (const TlKvSequence *seq);          /* positions committed */
+guint tl_kv_sequence_start (const TlKvSequence *seq);           /* first position whose pages are still held */
+const guint32 *tl_kv_sequence_tokens (const TlKvSequence *seq); /* [length], transfer none, valid until the next pass */
+guint tl_kv_sequence_depth (const TlKvSequence *seq, guint position);   /* loops this position reached */
+guint tl_kv_sequence_max_depth (const TlKvSequence *seq);       /* loop groups that exist */
+gsize tl_kv_sequence_bytes (const TlKvSequence *seq);           /* pages held; shared ones count fully */
+
+/* --- for tl-pass.c --- */
+TlPageTable *tl_kv_sequence_table (TlKvSequence *seq);
+/* Makes pages of positions [from, to) of groups pre, coda and loops below `loops` exist and be this sequence's own, and
+ * fills loop groups that older positions lack (min rule). TL_ERROR_NO_MEMORY changes nothing that is visible. */
+gboolean tl_kv_sequence_reserve (TlKvSequence *seq, guint from, guint to, guint loops, GError **error);
+/* appends (or, below length, overwrites) the position's token and depth; the row's planes are written */
+void tl_kv_sequence_commit (TlKvSequence *seq, guint position, guint32 token, guint depth);
+/* copies plane group `depth - 1` of a position to all deeper loop groups: the row stopped at `depth` */
+void tl_kv_sequence_fill_deeper (TlKvSequence *seq, guint position, guint depth);
+/* frees pages before what the next row can see */
+void tl_kv_sequence_trim (TlKvSequence *seq);
+
+G_END_DECLS
