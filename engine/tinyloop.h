@@ -1,4 +1,12 @@
 /* tinyloop.h — the whole public API. */
 #pragma once
 
+#include "decode/tl-generate-config.h"
+#include "decode/tl-generation.h"
+#include "decode/tl-generator.h"
+#include "score/tl-tensor.h"
+#include "text/tl-detokenizer.h"
+#include "text/tl-tokenizer.h"
+#include "tl-conversation.h"
 #include "tl-error.h"
+#include "tl-model.h"

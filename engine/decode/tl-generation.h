@@ -1,0 +1,142 @@
+/* decode/tl-generation.h — what a generation gives: TlToken on the way, TlGeneration at the end.
+ *
+ * Both immutable after they were handed out. Made by TlGenerator.
+ */
+#pragma once
+
+#include "tl-error.h"
+
+G_BEGIN_DECLS
+
+/**
+ * TlFinishReason:
+ * @TL_FINISH_NONE: not finished
+ * @TL_FINISH_LENGTH: max-tokens were generated
+ * @TL_FINISH_STOP: a stop sequence or stop string
+ * @TL_FINISH_EOS: an end-of-sequence id
+ * @TL_FINISH_GRAMMAR_COMPLETE: the grammar allows nothing but the end
+ * @TL_FINISH_CANCELLED: cancelled, or a callback asked to end
+ * @TL_FINISH_DOWNSTREAM_EOS: the receiver wants no more
+ * @TL_FINISH_ERROR: an error ended it
+ *
+ * Why a generation ended.
+ */
+typedef enum
+{
+  TL_FINISH_NONE,
+  TL_FINISH_LENGTH,
+  TL_FINISH_STOP,
+  TL_FINISH_EOS,
+  TL_FINISH_GRAMMAR_COMPLETE,
+  TL_FINISH_CANCELLED,
+  TL_FINISH_DOWNSTREAM_EOS,
+  TL_FINISH_ERROR,
+} TlFinishReason;
+
+TL_API GType tl_finish_reason_get_type (void) G_GNUC_CONST;
+#define TL_TYPE_FINISH_REASON (tl_finish_reason_get_type ())
+
+/**
+ * tl_finish_reason_to_string:
+ * @reason: a reason
+ *
+ * Returns: (transfer none): "length", "stop", "eos", "grammar-complete", "cancelled", "downstream-eos", "error" or "none"
+ */
+TL_API const char *tl_finish_reason_to_string (TlFinishReason reason);
+
+/**
+ * TlToken:
+ * @id: token id
+ * @index: ordinal among the generated tokens, from 0
+ * @position: absolute position in the sequence
+ * @loops: loops its logits took
+ * @special: an end-of-sequence or other special token, which gives no text
+ * @finish: the reason when this is the last token, else %TL_FINISH_NONE
+ *
+ * One generated token.
+ */
+typedef struct
+{
+  gint32 id;
+  guint index, position, loops;
+  gboolean special;
+  TlFinishReason finish;
+} TlToken;
+
+TL_API GType tl_token_get_type (void) G_GNUC_CONST;
+#define TL_TYPE_TOKEN (tl_token_get_type ())
+
+/**
+ * tl_token_copy:
+ * @token: a token
+ *
+ * Returns: (transfer full): a copy
+ */
+TL_API TlToken *tl_token_copy (const TlToken *token);
+
+/**
+ * tl_token_free:
+ * @token: (transfer full): a token
+ */
+TL_API void tl_token_free (TlToken *token);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC (TlToken, tl_token_free)
+
+#define TL_TYPE_GENERATION (tl_generation_get_type ())
+TL_API G_DECLARE_FINAL_TYPE (TlGeneration, tl_generation, TL, GENERATION, GObject)
+
+/**
+ * tl_generation_get_tokens_bytes:
+ * @self: a result
+ *
+ * Returns: (transfer none): native int32 ids, prompt then generated
+ */
+TL_API GBytes *tl_generation_get_tokens_bytes (TlGeneration *self);
+
+/**
+ * tl_generation_get_text:
+ * @self: a result
+ *
+ * The generated text without special tokens and without a stop string; %NULL when the model has no tokenizer.
+ *
+ * Returns: (transfer none) (nullable): UTF-8
+ */
+TL_API const char *tl_generation_get_text (TlGeneration *self);
+
+/**
+ * tl_generation_get_finish_reason:
+ * @self: a result
+ *
+ * Returns: why it ended
+ */
+TL_API TlFinishReason tl_generation_get_finish_reason (TlGeneration *self);
+
+/**
+ * TlGenerationFigures:
+ * @prompt_tokens: ids of the prompt
+ * @cached_tokens: of those before the prompt or in it, positions that were not computed anew
+ * @tokens_emitted: generated ids
+ * @loops: loops per token asked for
+ * @loops_run: loops run for generated tokens, together
+ * @prefill_ms: wall clock of the prompt's passes
+ * @first_token_ms: from the beginning to the first token
+ * @decode_steady_ms: from the first token to the last
+ * @exact: %FALSE when the result may depend on time or fast arithmetic
+ *
+ * Counters and timings of a generation.
+ */
+typedef struct
+{
+  guint prompt_tokens, cached_tokens, tokens_emitted, loops;
+  guint64 loops_run;
+  double prefill_ms, first_token_ms, decode_steady_ms;
+  gboolean exact;
+} TlGenerationFigures;
+
+/**
+ * tl_generation_get_figures:
+ * @self: a result
+ * @figures: (out caller-allocates): filled in
+ */
+TL_API void tl_generation_get_figures (TlGeneration *self, TlGenerationFigures *figures);
+
+G_END_DECLS
