@@ -285,14 +285,15 @@ header_length (TlCheckpoint *c, const guint8 first[8], guint64 *length, GError *
 }
 
 static gboolean
-read_header (TlCheckpoint *c, const char *text, guint64 length, const guint8 *base, GError **error)
+read_header (TlCheckpoint *c, const char *text, guint64 length, const guint8 *base, gboolean foreign,
+    GError **error)
 {
   g_autofree char *where = g_strdup_printf ("%s: header", c->name);
   g_autoptr (JsonNode) root = tl_json_parse (text, length, MAX_VALUES, where, error);
   if (!root)
     return FALSE;
   JsonObject *header = json_node_get_object (root);
-  return read_entries (c, header, 8 + length, base, error) && read_descriptor (c, header, error);
+  return read_entries (c, header, 8 + length, base, error) && (foreign || read_descriptor (c, header, error));
 }
 
 static TlCheckpoint *
@@ -316,7 +317,7 @@ read_whole (TlCheckpoint *c, const guint8 *base, GError **error)
   guint64 length;
   if (c->file_size < 8)
     return bad_file (error, c->name, "is too short to be a checkpoint (%" G_GUINT64_FORMAT " bytes)", c->file_size);
-  return header_length (c, base, &length, error) && read_header (c, (const char *) base + 8, length, base, error);
+  return header_length (c, base, &length, error) && read_header (c, (const char *) base + 8, length, base, FALSE, error);
 }
 
 TlCheckpoint *
@@ -337,8 +338,8 @@ tl_checkpoint_open (const char *path, GError **error)
   return g_steal_pointer (&c);
 }
 
-TlCheckpoint *
-tl_checkpoint_open_header (const char *path, GError **error)
+static TlCheckpoint *
+open_header (const char *path, gboolean foreign, GError **error)
 {
   g_autoptr (TlFile) file = tl_file_open (path, error);
   guint8 first[8];
@@ -354,9 +355,21 @@ tl_checkpoint_open_header (const char *path, GError **error)
   if (!tl_file_read (file, 0, first, 8, error) || !header_length (c, first, &length, error))
     return NULL;
   g_autofree char *text = g_malloc (length + 1);
-  if (!tl_file_read (file, 8, text, length, error) || !read_header (c, text, length, NULL, error))
+  if (!tl_file_read (file, 8, text, length, error) || !read_header (c, text, length, NULL, foreign, error))
     return NULL;
   return g_steal_pointer (&c);
+}
+
+TlCheckpoint *
+tl_checkpoint_open_header (const char *path, GError **error)
+{
+  return open_header (path, FALSE, error);
+}
+
+TlCheckpoint *
+tl_checkpoint_open_foreign (const char *path, GError **error)
+{
+  return open_header (path, TRUE, error);
 }
 
 TlCheckpoint *

@@ -38,6 +38,8 @@ typedef struct
 TlCheckpoint *tl_checkpoint_open (const char *path, GError **error);
 /* Reads the header only, maps nothing: for `inspect`, which must survive a file that shrinks. Tensor data is NULL. */
 TlCheckpoint *tl_checkpoint_open_header (const char *path, GError **error);
+/* Any safetensors file, header only, without a descriptor: what importers read from. */
+TlCheckpoint *tl_checkpoint_open_foreign (const char *path, GError **error);
 /* Same checks on bytes in memory (tests, importers); keeps a reference to them. */
 TlCheckpoint *tl_checkpoint_new_from_bytes (GBytes *bytes, const char *name, GError **error);
 TlCheckpoint *tl_checkpoint_ref (TlCheckpoint *c);

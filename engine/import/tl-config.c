@@ -1,0 +1,291 @@
+/* import/tl-config.c — config.json of Llama-like and looped models to descriptor axes. Key names are the families' own. */
+#include "import/tl-config.h"
+
+#include <math.h>
+#include <string.h>
+
+typedef struct
+{
+  JsonObject *object;
+  const char *name;
+  GError **error;
+  gboolean failed;
+} Reader;
+
+static void
+fail (Reader *r, TlError code, const char *key, const char *what)
+{
+  if (!r->failed)
+    g_set_error (r->error, TL_ERROR, code, "tinyloop: %s: config.json: '%s' %s", r->name, key, what);
+  r->failed = TRUE;
+}
+
+/* the member, NULL when absent or null */
+static JsonNode *
+member (Reader *r, const char *key)
+{
+  JsonNode *node = json_object_get_member (r->object, key);
+  return node && !JSON_NODE_HOLDS_NULL (node) ? node : NULL;
+}
+
+static double
+number (Reader *r, const char *key, double fallback)
+{
+  JsonNode *node = member (r, key);
+  if (!node)
+    return fallback;
+  GType type = JSON_NODE_HOLDS_VALUE (node) ? json_node_get_value_type (node) : G_TYPE_INVALID;
+  if (type != G_TYPE_INT64 && type != G_TYPE_DOUBLE)
+    {
+      fail (r, TL_ERROR_BAD_FILE, key, "is no number");
+      return fallback;
+    }
+  return json_node_get_double (node);
+}
+
+static guint
+size (Reader *r, const char *key, gint64 fallback)
+{
+  double value = number (r, key, fallback);
+  if (!(value >= 0 && value <= 1 << 24 && value == floor (value)))
+    {
+      fail (r, TL_ERROR_BAD_FILE, key, member (r, key) ? "is no sensible size" : "is missing");
+      return 1;
+    }
+  return value;
+}
+
+static gboolean
+flag (Reader *r, const char *key, gboolean fallback)
+{
+  JsonNode *node = member (r, key);
+  if (!node)
+    return fallback;
+  if (!JSON_NODE_HOLDS_VALUE (node) || json_node_get_value_type (node) != G_TYPE_BOOLEAN)
+    fail (r, TL_ERROR_BAD_FILE, key, "is neither true nor false");
+  return !r->failed && json_node_get_boolean (node);
+}
+
+static const char *
+text (Reader *r, const char *key, const char *fallback)
+{
+  JsonNode *node = member (r, key);
+  if (!node)
+    return fallback;
+  if (!JSON_NODE_HOLDS_VALUE (node) || json_node_get_value_type (node) != G_TYPE_STRING)
+    {
+      fail (r, TL_ERROR_BAD_FILE, key, "is no string");
+      return fallback;
+    }
+  return json_node_get_string (node);
+}
+
+/* fields that change the result and have no axis here: only their neutral value is taken */
+static void
+refuse_fields_without_axis (Reader *r)
+{
+  static const struct { const char *key; double neutral; } numbers[] = {
+    { "pretraining_tp", 1 }, { "partial_rotary_factor", 1 }, { "residual_multiplier", 1 }, { "embedding_multiplier", 1 },
+    { "attention_multiplier", 1 }, { "logits_scaling", 1 }, { "final_logit_softcapping", 0 },
+    { "attn_logit_softcapping", 0 }, { "num_experts", 0 }, { "num_local_experts", 0 },
+  };
+  static const char *const flags[] = { "use_sliding_window", "loop_share_kv", "enable_double_loop_split", "use_mhc",
+    "qk_layernorm", "loop_loss_weights", "quantization_config", "use_ngram_embeddings" };
+
+  for (guint i = 0; i < G_N_ELEMENTS (numbers); i++)
+    if (number (r, numbers[i].key, numbers[i].neutral) != numbers[i].neutral)
+      fail (r, TL_ERROR_UNSUPPORTED, numbers[i].key, "has a value that is not implemented in this version");
+  for (guint i = 0; i < G_N_ELEMENTS (flags); i++)
+    {
+      JsonNode *node = member (r, flags[i]);
+      gboolean off = !node || (JSON_NODE_HOLDS_VALUE (node) && json_node_get_value_type (node) == G_TYPE_BOOLEAN
+          && !json_node_get_boolean (node));
+      if (!off)
+        fail (r, TL_ERROR_UNSUPPORTED, flags[i], "is not implemented in this version");
+    }
+}
+
+static void
+read_rope (Reader *r, TlDescriptor *d)
+{
+  JsonNode *node = member (r, "rope_scaling");
+  d->rope_theta = number (r, "rope_theta", 10000);
+  if (!node)
+    return;
+  if (!JSON_NODE_HOLDS_OBJECT (node))
+    {
+      fail (r, TL_ERROR_BAD_FILE, "rope_scaling", "is no object");
+      return;
+    }
+  Reader s = { json_node_get_object (node), r->name, r->error, r->failed };
+  const char *type = text (&s, "rope_type", text (&s, "type", "default"));
+  d->rope_factor = number (&s, "factor", 1);
+  if (g_str_equal (type, "linear"))
+    d->rope_scaling = TL_ROPE_SCALING_LINEAR;
+  else if (g_str_equal (type, "llama3"))
+    {
+      d->rope_scaling = TL_ROPE_SCALING_LLAMA3;
+      d->rope_low_freq_factor = number (&s, "low_freq_factor", 1);
+      d->rope_high_freq_factor = number (&s, "high_freq_factor", 4);
+      d->rope_original_max = size (&s, "original_max_position_embeddings", 8192);
+    }
+  else if (!g_str_equal (type, "default"))
+    fail (&s, TL_ERROR_UNSUPPORTED, "rope_scaling", "has a type that is not implemented in this version");
+  r->failed = s.failed;
+}
+
+/* what all of these families share */
+static void
+read_common (Reader *r, TlDescriptor *d)
+{
+  const char *activation = text (r, "hidden_act", "silu");
+  d->vocab_size = d->vocab_padded = size (r, "vocab_size", -1);
+  d->d_model = d->d_state = size (r, "hidden_size", -1);
+  d->d_ff = size (r, "intermediate_size", -1);
+  d->n_heads = MAX (size (r, "num_attention_heads", -1), 1);
+  d->n_kv_heads = size (r, "num_key_value_heads", d->n_heads);
+  d->head_dim = size (r, "head_dim", d->d_model / d->n_heads);
+  d->rope_dims = d->head_dim;
+  d->max_seq_len = size (r, "max_position_embeddings", 2048);
+  d->norm_eps = number (r, "rms_norm_eps", 1e-6);
+  d->tie_head = flag (r, "tie_word_embeddings", FALSE);
+  if (!g_str_equal (activation, "silu"))
+    fail (r, TL_ERROR_UNSUPPORTED, "hidden_act", "is not silu");
+  read_rope (r, d);
+  refuse_fields_without_axis (r);
+}
+
+static void
+read_llama (Reader *r, TlConfig *c)
+{
+  TlDescriptor *d = c->descriptor;
+  d->n_blocks[TL_STACK_LOOP] = size (r, "num_hidden_layers", -1);
+  d->q_bias = d->k_bias = d->v_bias = d->o_bias = flag (r, "attention_bias", FALSE);
+  d->mlp_bias = flag (r, "mlp_bias", FALSE);
+}
+
+static void
+read_qwen2 (Reader *r, TlConfig *c)
+{
+  read_llama (r, c);
+  c->descriptor->q_bias = c->descriptor->k_bias = c->descriptor->v_bias = TRUE;
+}
+
+static void
+read_qwen3 (Reader *r, TlConfig *c)
+{
+  read_llama (r, c);
+  c->descriptor->qk_norm = TL_QK_NORM_HEAD;
+  c->descriptor->qk_norm_eps = c->descriptor->norm_eps;
+}
+
+static void
+read_olmo2 (Reader *r, TlConfig *c)
+{
+  read_llama (r, c);
+  c->names = TL_NAMES_OLMO2;
+  c->descriptor->placement = TL_PLACEMENT_POST_OUT;
+  c->descriptor->qk_norm = TL_QK_NORM_FULL_WIDTH;
+  c->descriptor->qk_norm_eps = c->descriptor->norm_eps;
+}
+
+/* a stack applied `loops` times; the final norm runs inside every loop, or once at the end */
+static void
+set_loops (TlDescriptor *d, guint loops, gboolean norm_every_loop)
+{
+  d->loops_default = loops;
+  d->loops_max = MAX (64, loops);
+  if (norm_every_loop)
+    {
+      d->norm_loop_end = TL_NORM_REF_FINAL;
+      d->norm_final = TL_NORM_REF_NONE;
+    }
+}
+
+static void
+read_nanbeige (Reader *r, TlConfig *c)
+{
+  read_llama (r, c);
+  set_loops (c->descriptor, size (r, "num_loops", 1), !flag (r, "skip_loop_final_norm", FALSE));
+}
+
+static void
+read_ouro (Reader *r, TlConfig *c)
+{
+  read_llama (r, c);
+  c->names = TL_NAMES_OURO;
+  c->descriptor->placement = TL_PLACEMENT_SANDWICH_OUT;
+  c->descriptor->exit_gate = TL_EXIT_HAZARD_CDF;
+  set_loops (c->descriptor, size (r, "total_ut_steps", 4), TRUE);
+}
+
+static void
+read_trained_loops (Reader *r, TlDescriptor *d)
+{
+  JsonNode *node = member (r, "trained_loops");
+  if (!node || !JSON_NODE_HOLDS_ARRAY (node))
+    return;
+  JsonArray *array = json_node_get_array (node);
+  d->n_loops_trained = MIN (json_array_get_length (array), 4096);
+  d->loops_trained = g_new0 (guint, d->n_loops_trained);
+  for (guint i = 0; i < d->n_loops_trained; i++)
+    d->loops_trained[i] = json_array_get_int_element (array, i);
+}
+
+/* the folder that this project's own training script writes */
+static void
+read_looped (Reader *r, TlConfig *c)
+{
+  static const char *const injections[] = { "none", "add", "linear_cat" };
+  TlDescriptor *d = c->descriptor;
+  const char *injection = text (r, "injection", "none");
+  c->names = TL_NAMES_CANONICAL;
+  d->n_blocks[TL_STACK_PRE] = size (r, "pre_layers", 0);
+  d->n_blocks[TL_STACK_LOOP] = size (r, "loop_layers", 1);
+  d->n_blocks[TL_STACK_CODA] = size (r, "coda_layers", 0);
+  d->loops_default = size (r, "default_loops", 1);
+  d->loops_min = size (r, "min_loops", 1);
+  d->loops_max = size (r, "max_loops", 64);
+  d->embed_scale = number (r, "embedding_scale", 1);
+  d->norm_loop_end = flag (r, "loop_end_norm", FALSE) ? TL_NORM_REF_OWN : TL_NORM_REF_NONE;
+  d->state_init = d->n_blocks[TL_STACK_PRE] ? TL_STATE_INIT_PRELUDE : TL_STATE_INIT_EMBED;
+  read_trained_loops (r, d);
+  for (guint i = 0; i < G_N_ELEMENTS (injections); i++)
+    if (g_str_equal (injection, injections[i]))
+      {
+        d->inject = (TlInjectKind) i;
+        return;
+      }
+  fail (r, TL_ERROR_UNSUPPORTED, "injection", "is not none, add or linear_cat");
+}
+
+static const struct { const char *model_type; void (*read) (Reader *r, TlConfig *c); } families[] = {
+  { "llama", read_llama }, { "qwen2", read_qwen2 }, { "qwen3", read_qwen3 }, { "olmo2", read_olmo2 },
+  { "nanbeige", read_nanbeige }, { "ouro", read_ouro }, { "tinyloop-looped", read_looped },
+};
+
+gboolean
+tl_config_read (JsonObject *config, const char *name, TlConfig *out, GError **error)
+{
+  Reader r = { config, name, error, FALSE };
+  const char *type = text (&r, "model_type", "");
+  g_autoptr (TlDescriptor) d = tl_descriptor_new ();
+  out->descriptor = d;
+  out->names = TL_NAMES_LLAMA;
+
+  for (guint i = 0; i < G_N_ELEMENTS (families); i++)
+    if (g_str_equal (type, families[i].model_type))
+      {
+        d->family = g_strdup (type);
+        read_common (&r, d);
+        families[i].read (&r, out);
+        break;
+      }
+  if (!d->family)
+    fail (&r, TL_ERROR_UNSUPPORTED, "model_type", "is missing or not a family that this version reads");
+  out->descriptor = NULL;
+  if (r.failed || !tl_descriptor_validate (d, name, error))
+    return FALSE;
+  out->descriptor = g_steal_pointer (&d);
+  return TRUE;
+}

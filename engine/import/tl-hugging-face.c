@@ -1,0 +1,254 @@
+/* import/tl-hugging-face.c — a folder of config.json, safetensors and tokenizer files as a source of slots.
+ *
+ * Tensor names are translated from the canonical ones by a table per naming scheme. Tensors are read by position, so that a
+ * file changing underneath gives an error, not a crash. Only the files named here are looked at.
+ */
+#include <string.h>
+
+#include "import/tl-config.h"
+#include "import/tl-import.h"
+#include "model/tl-file.h"
+#include "model/tl-json.h"
+
+#define MAX_CONFIG (16u << 20)
+#define MAX_TOKENIZER (256u << 20)
+
+typedef struct { TlCheckpoint *header; TlFile *file; } Shard;
+
+typedef struct
+{
+  TlImportSource source;
+  TlNames names;
+  char *folder, *name;
+  GPtrArray *shards;
+} Folder;
+
+typedef struct { const char *canonical, *foreign; } Name;
+
+static const Name llama_names[] = {
+  { "embed.weight", "model.embed_tokens.weight" }, { "head.weight", "lm_head.weight" },
+  { "final_norm.weight", "model.norm.weight" }, { "attn_norm.weight", "input_layernorm.weight" },
+  { "mlp_norm.weight", "post_attention_layernorm.weight" }, { "attn.q_norm.weight", "self_attn.q_norm.weight" },
+  { "attn.k_norm.weight", "self_attn.k_norm.weight" }, { "attn.q.", "self_attn.q_proj." },
+  { "attn.k.", "self_attn.k_proj." }, { "attn.v.", "self_attn.v_proj." }, { "attn.o.", "self_attn.o_proj." },
+  { "mlp.gate.", "mlp.gate_proj." }, { "mlp.up.", "mlp.up_proj." }, { "mlp.down.", "mlp.down_proj." }, { NULL, NULL },
+};
+static const Name olmo2_names[] = {
+  { "attn_out_norm.weight", "post_attention_layernorm.weight" },
+  { "mlp_out_norm.weight", "post_feedforward_layernorm.weight" }, { NULL, NULL },
+};
+static const Name ouro_names[] = {
+  { "attn_out_norm.weight", "input_layernorm_2.weight" },
+  { "mlp_out_norm.weight", "post_attention_layernorm_2.weight" },
+  { "exit_gate.weight", "model.early_exit_gate.weight" }, { "exit_gate.bias", "model.early_exit_gate.bias" },
+  { NULL, NULL },
+};
+static const Name *const extra_names[] = { NULL, olmo2_names, ouro_names, NULL };       /* by TlNames */
+
+/* an entry ending in '.' translates every name that begins with it */
+static char *
+translate (const Name *names, const char *canonical)
+{
+  for (; names && names->canonical; names++)
+    {
+      gsize n = strlen (names->canonical);
+      if (names->canonical[n - 1] == '.' && strncmp (canonical, names->canonical, n) == 0)
+        return g_strconcat (names->foreign, canonical + n, NULL);
+      if (g_str_equal (canonical, names->canonical))
+        return g_strdup (names->foreign);
+    }
+  return NULL;
+}
+
+static char *
+foreign_name (Folder *f, const TlWeightSlot *slot)
+{
+  if (f->names == TL_NAMES_CANONICAL)
+    return g_strdup (slot->name);
+  const char *tail = slot->stack < 0 ? slot->name : strchr (strchr (slot->name, '.') + 1, '.') + 1;
+  g_autofree char *name = translate (extra_names[f->names], tail);
+  if (!name)
+    name = translate (llama_names, tail);
+  if (!name)
+    return g_strdup (slot->name);
+  return slot->stack < 0 ? g_steal_pointer (&name) : g_strdup_printf ("model.layers.%u.%s", slot->block, name);
+}
+
+static const TlTensorView *
+find (Folder *f, const TlWeightSlot *slot, Shard **shard, char **name)
+{
+  *name = foreign_name (f, slot);
+  for (guint i = 0; i < f->shards->len; i++)
+    {
+      *shard = g_ptr_array_index (f->shards, i);
+      const TlTensorView *view = tl_checkpoint_find ((*shard)->header, *name);
+      if (view)
+        return view;
+    }
+  return NULL;
+}
+
+static TlFormat
+format_of (const char *dtype)
+{
+  return g_str_equal (dtype, "F16") ? TL_F16 : g_str_equal (dtype, "BF16") ? TL_BF16 : TL_F32;
+}
+
+static gboolean
+folder_read (TlImportSource *source, const TlWeightSlot *slot, float *out, GError **error)
+{
+  Folder *f = (Folder *) source;
+  Shard *shard;
+  g_autofree char *name = NULL;
+  const TlTensorView *view = find (f, slot, &shard, &name);
+  if (!view)
+    {
+      g_set_error (error, TL_ERROR, TL_ERROR_BAD_FILE, "tinyloop: %s: tensor '%s' is missing", f->name, name);
+      return FALSE;
+    }
+  gboolean flat = !slot->is_matrix && view->n_dims >= 1;
+  gsize elements = 1, wanted = (gsize) slot->rows * slot->cols;
+  for (guint i = 0; i < view->n_dims; i++)
+    elements *= view->dims[i];
+  gboolean fits = flat ? elements == wanted
+      : view->n_dims == 2 && view->dims[0] == slot->rows && view->dims[1] == slot->cols;
+  if (!fits || !(g_str_equal (view->dtype, "F32") || g_str_has_suffix (view->dtype, "F16")))
+    {
+      g_set_error (error, TL_ERROR, TL_ERROR_BAD_FILE, "tinyloop: %s: tensor '%s' is no float tensor of shape [%u, %u]",
+          f->name, name, slot->rows, slot->cols);
+      return FALSE;
+    }
+  g_autofree guint8 *bytes = g_malloc (MAX (view->size, 1));
+  if (!tl_file_read (shard->file, view->offset, bytes, view->size, error))
+    return FALSE;
+  TlMatrix m = { .format = format_of (view->dtype), .rows = slot->rows, .cols = slot->cols, .data = bytes };
+  for (guint r = 0; r < slot->rows; r++)
+    tl_matrix_row_to_f32 (&m, r, out + (gsize) r * slot->cols);
+  return TRUE;
+}
+
+static TlFormat
+folder_format (TlImportSource *source, const TlWeightSlot *slot)
+{
+  Shard *shard;
+  g_autofree char *name = NULL;
+  const TlTensorView *view = find ((Folder *) source, slot, &shard, &name);
+  return view ? format_of (view->dtype) : TL_F32;
+}
+
+static void
+shard_free (gpointer data)
+{
+  Shard *shard = data;
+  g_clear_pointer (&shard->header, tl_checkpoint_unref);
+  g_clear_pointer (&shard->file, tl_file_free);
+  g_free (shard);
+}
+
+static void
+folder_free (TlImportSource *source)
+{
+  Folder *f = (Folder *) source;
+  g_clear_pointer (&source->descriptor, tl_descriptor_unref);
+  g_clear_pointer (&source->tokenizer_json, g_bytes_unref);
+  g_free (source->chat_template);
+  g_ptr_array_unref (f->shards);
+  g_free (f->folder);
+  g_free (f->name);
+  g_free (f);
+}
+
+static gboolean
+add_shard (Folder *f, const char *file, GError **error)
+{
+  g_autofree char *path = g_build_filename (f->folder, file, NULL);
+  Shard *shard = g_new0 (Shard, 1);
+  g_ptr_array_add (f->shards, shard);
+  shard->header = tl_checkpoint_open_foreign (path, error);
+  shard->file = shard->header ? tl_file_open (path, error) : NULL;
+  return shard->file != NULL;
+}
+
+/* a JSON object from a small file; `missing` is set instead of an error when there is no such file */
+static JsonNode *
+load_json (Folder *f, const char *file, gboolean *missing, GError **error)
+{
+  g_autofree char *path = g_build_filename (f->folder, file, NULL);
+  g_autofree char *where = g_strdup_printf ("%s: %s", f->name, file);
+  if (missing && (*missing = !g_file_test (path, G_FILE_TEST_EXISTS)))
+    return NULL;
+  g_autoptr (GBytes) bytes = tl_file_load (path, MAX_CONFIG, error);
+  return bytes ? tl_json_parse (g_bytes_get_data (bytes, NULL), g_bytes_get_size (bytes), 1 << 20, where, error) : NULL;
+}
+
+/* the shards that an index names, each once, none outside the folder */
+static gboolean
+open_shards (Folder *f, GError **error)
+{
+  gboolean missing;
+  g_autoptr (JsonNode) index = load_json (f, "model.safetensors.index.json", &missing, error);
+  if (missing)
+    return add_shard (f, "model.safetensors", error);
+  JsonNode *map = index ? json_object_get_member (json_node_get_object (index), "weight_map") : NULL;
+  if (index && (!map || !JSON_NODE_HOLDS_OBJECT (map)))
+    g_set_error (error, TL_ERROR, TL_ERROR_BAD_FILE, "tinyloop: %s: model.safetensors.index.json has no weight_map", f->name);
+  if (!map || !JSON_NODE_HOLDS_OBJECT (map))
+    return FALSE;
+
+  g_autoptr (GHashTable) seen = g_hash_table_new (g_str_hash, g_str_equal);
+  g_autoptr (GList) files = json_object_get_values (json_node_get_object (map));
+  for (GList *l = files; l; l = l->next)
+    {
+      const char *file = JSON_NODE_HOLDS_VALUE ((JsonNode *) l->data) ? json_node_get_string (l->data) : NULL;
+      if (!file || strchr (file, '/') || file[0] == '.')
+        {
+          g_set_error (error, TL_ERROR, TL_ERROR_BAD_FILE, "tinyloop: %s: model.safetensors.index.json names a file outside "
+              "the folder", f->name);
+          return FALSE;
+        }
+      if (g_hash_table_add (seen, (gpointer) file) && !add_shard (f, file, error))
+        return FALSE;
+    }
+  return TRUE;
+}
+
+static gboolean
+open_tokenizer (Folder *f, GError **error)
+{
+  g_autofree char *path = g_build_filename (f->folder, "tokenizer.json", NULL);
+  gboolean missing;
+  if (!g_file_test (path, G_FILE_TEST_EXISTS))
+    return TRUE;
+  f->source.tokenizer_json = tl_file_load (path, MAX_TOKENIZER, error);
+  if (!f->source.tokenizer_json)
+    return FALSE;
+  g_autoptr (JsonNode) config = load_json (f, "tokenizer_config.json", &missing, error);
+  if (!config)
+    return missing;
+  JsonNode *template = json_object_get_member (json_node_get_object (config), "chat_template");
+  if (template && JSON_NODE_HOLDS_VALUE (template) && json_node_get_value_type (template) == G_TYPE_STRING)
+    f->source.chat_template = g_strdup (json_node_get_string (template));
+  return TRUE;
+}
+
+TlImportSource *
+tl_hugging_face_open (const char *path, GError **error)
+{
+  Folder *f = g_new0 (Folder, 1);
+  f->source.read = folder_read;
+  f->source.format = folder_format;
+  f->source.free = folder_free;
+  f->folder = g_strdup (path);
+  f->name = g_path_get_basename (path);
+  f->shards = g_ptr_array_new_with_free_func (shard_free);
+
+  g_autoptr (JsonNode) root = load_json (f, "config.json", NULL, error);
+  TlConfig config = { 0 };
+  gboolean ok = root && tl_config_read (json_node_get_object (root), f->name, &config, error);
+  f->source.descriptor = config.descriptor;
+  f->names = config.names;
+  if (ok && open_shards (f, error) && open_tokenizer (f, error))
+    return &f->source;
+  folder_free (&f->source);
+  return NULL;
+}
