@@ -8,5 +8,6 @@
 #include "text/tl-detokenizer.h"
 #include "text/tl-tokenizer.h"
 #include "tl-conversation.h"
+#include "tl-convert.h"
 #include "tl-error.h"
 #include "tl-model.h"

@@ -90,7 +90,8 @@ refuse_fields_without_axis (Reader *r)
     { "attn_logit_softcapping", 0 }, { "num_experts", 0 }, { "num_local_experts", 0 },
   };
   static const char *const flags[] = { "use_sliding_window", "loop_share_kv", "enable_double_loop_split", "use_mhc",
-    "qk_layernorm", "loop_loss_weights", "quantization_config", "use_ngram_embeddings" };
+    "qk_layernorm", "loop_loss_weights", "loop_middle_layers", "enable_mhc", "enable_hyper_connection",
+    "enable_depth_attention", "insert_ngram_layer_idx", "ngram_insert_all_layers", "quantization_config" };
 
   for (guint i = 0; i < G_N_ELEMENTS (numbers); i++)
     if (number (r, numbers[i].key, numbers[i].neutral) != numbers[i].neutral)
@@ -98,8 +99,9 @@ refuse_fields_without_axis (Reader *r)
   for (guint i = 0; i < G_N_ELEMENTS (flags); i++)
     {
       JsonNode *node = member (r, flags[i]);
-      gboolean off = !node || (JSON_NODE_HOLDS_VALUE (node) && json_node_get_value_type (node) == G_TYPE_BOOLEAN
-          && !json_node_get_boolean (node));
+      gboolean off = !node || (JSON_NODE_HOLDS_ARRAY (node) && json_array_get_length (json_node_get_array (node)) == 0)
+          || (JSON_NODE_HOLDS_VALUE (node) && json_node_get_value_type (node) == G_TYPE_BOOLEAN
+              && !json_node_get_boolean (node));
       if (!off)
         fail (r, TL_ERROR_UNSUPPORTED, flags[i], "is not implemented in this version");
     }

@@ -1,7 +1,7 @@
-/* import/tl-import.h — foreign checkpoints to `.tinyloop`, tensor by tensor.
+/* import/tl-import.h — a foreign checkpoint as a source of slots.
  *
- * A reader of one format makes a TlImportSource: a descriptor, and for every slot of the descriptor where its values are.
- * The converter walks the slots, reads, optionally quantises, writes. Called by `tinyloop convert` through tl-open.
+ * A reader of one format makes a TlImportSource: a descriptor, and for every slot of it a way to read the values.
+ * The converter (tl-convert.c) walks the slots.
  */
 #pragma once
 
@@ -11,21 +11,6 @@
 
 G_BEGIN_DECLS
 
-typedef struct
-{
-  TlFormat quantize;            /* TL_F32: keep the source's own formats */
-  guint group;                  /* 0: per channel for INT8, 32 for INT4 */
-  char **keep;                  /* names (or their beginnings) that stay as they are, or NULL */
-  void (*progress) (double fraction, gpointer data);    /* 0 … 1, or NULL */
-  gpointer progress_data;
-} TlImportOptions;
-
-/* Recognises a Hugging Face folder (also that of our looped training script). Errors: BAD_FILE, UNSUPPORTED naming the
- * field or tensor, INVALID_ARGUMENT, CANCELLED. Nothing is left at `dst` on error. */
-gboolean tl_import_convert (const char *src, const char *dst, const TlImportOptions *options, GCancellable *cancellable,
-    GError **error);
-
-/* --- for readers of formats --- */
 typedef struct _TlImportSource TlImportSource;
 struct _TlImportSource
 {
@@ -38,6 +23,11 @@ struct _TlImportSource
   void (*free) (TlImportSource *source);
 };
 
+/* Recognises the format of `path`: a Hugging Face folder, also that of our looped training script. Errors: BAD_FILE,
+ * UNSUPPORTED naming the field or tensor. */
+TlImportSource *tl_import_open (const char *path, GError **error);
+
+/* one per format */
 TlImportSource *tl_hugging_face_open (const char *folder, GError **error);
 
 G_END_DECLS

@@ -1,0 +1,97 @@
+/* tl-inspect.c — what a checkpoint is, for people and for programs. Reads the header only, unless asked to verify. */
+#include <string.h>
+
+#include <json-glib/json-glib.h>
+
+#include "model/tl-descriptor-json.h"
+#include "model/tl-weights.h"
+#include "tl-convert.h"
+
+typedef struct { guint64 outside, stack[TL_N_STACKS], tokenizer, total; } Bytes;
+
+static const char *const stack_names[TL_N_STACKS] = { "pre", "loop", "coda" };
+
+static Bytes
+count_bytes (TlCheckpoint *c)
+{
+  Bytes b = { 0 };
+  for (guint i = 0; i < tl_checkpoint_n_tensors (c); i++)
+    {
+      const TlTensorView *view = tl_checkpoint_tensor_at (c, i);
+      guint64 *part = g_str_has_prefix (view->name, "tokenizer.") ? &b.tokenizer : &b.outside;
+      for (guint s = 0; s < TL_N_STACKS; s++)
+        {
+          gsize n = strlen (stack_names[s]);
+          if (strncmp (view->name, stack_names[s], n) == 0 && view->name[n] == '.')
+            part = &b.stack[s];
+        }
+      *part += view->size;
+      b.total += view->size;
+    }
+  return b;
+}
+
+/* bytes of K and V that one token adds at the default loops, F16 */
+static guint64
+cache_bytes (const TlDescriptor *d)
+{
+  guint64 planes = d->n_blocks[TL_STACK_PRE] + (guint64) d->n_blocks[TL_STACK_LOOP] * d->loops_default
+      + d->n_blocks[TL_STACK_CODA];
+  return planes * 2 * d->n_kv_heads * d->head_dim * 2;
+}
+
+static char *
+as_json (TlCheckpoint *c, const Bytes *b)
+{
+  const TlDescriptor *d = tl_checkpoint_descriptor (c);
+  g_autoptr (JsonObject) root = json_object_new ();
+  JsonObject *bytes = json_object_new ();
+  for (guint s = 0; s < TL_N_STACKS; s++)
+    json_object_set_int_member (bytes, stack_names[s], b->stack[s]);
+  json_object_set_int_member (bytes, "outside", b->outside);
+  json_object_set_int_member (bytes, "tokenizer", b->tokenizer);
+  json_object_set_int_member (bytes, "file", tl_checkpoint_file_size (c));
+  json_object_set_object_member (root, "descriptor", tl_descriptor_to_object (d));
+  json_object_set_object_member (root, "bytes", bytes);
+  json_object_set_int_member (root, "cache_bytes_per_token", cache_bytes (d));
+  g_autoptr (JsonNode) node = json_node_init_object (json_node_alloc (), root);
+  return json_to_string (node, TRUE);
+}
+
+static char *
+as_text (TlCheckpoint *c, const Bytes *b)
+{
+  const TlDescriptor *d = tl_checkpoint_descriptor (c);
+  GString *s = g_string_new (NULL);
+  g_string_append_printf (s, "%s: %s, %.2f MB\n\n", tl_checkpoint_name (c), d->family ? d->family : "unnamed family",
+      tl_checkpoint_file_size (c) / 1e6);
+  g_string_append_printf (s, "  embed  %u tokens x %u%s\n", d->vocab_size, d->d_model, d->tie_head ? ", also the head" : "");
+  for (guint i = 0; i < TL_N_STACKS; i++)
+    if (d->n_blocks[i])
+      {
+        g_string_append_printf (s, "    |\n  %-5s  %u block%s, %.2f MB", stack_names[i], d->n_blocks[i],
+            d->n_blocks[i] == 1 ? "" : "s", b->stack[i] / 1e6);
+        if (i == TL_STACK_LOOP)
+          g_string_append_printf (s, "   <- applied %u times (%u to %u)", d->loops_default, d->loops_min, d->loops_max);
+        g_string_append_c (s, '\n');
+      }
+  g_string_append_printf (s, "    |\n  head\n\n  width %u, mlp %u (%s), heads %u x %u, %u for keys and values\n", d->d_model,
+      d->d_ff, tl_descriptor_enum_name ("mlp.kind", d->mlp), d->n_heads, d->head_dim, d->n_kv_heads);
+  g_string_append_printf (s, "  norms %s, injection %s, positions %s, context %u\n",
+      tl_descriptor_enum_name ("block.norm_placement", d->placement), tl_descriptor_enum_name ("inject.kind", d->inject),
+      tl_descriptor_enum_name ("pos.kind", d->pos), d->max_seq_len);
+  g_string_append_printf (s, "  cache %" G_GUINT64_FORMAT " bytes per token at %u loops (fp16)\n  tokenizer %s\n",
+      cache_bytes (d), d->loops_default, b->tokenizer ? "inside" : "none");
+  return g_string_free (s, FALSE);
+}
+
+char *
+tl_inspect_file (const char *path, TlInspectFlags flags, GError **error)
+{
+  gboolean verify = flags & TL_INSPECT_VERIFY;
+  g_autoptr (TlCheckpoint) c = verify ? tl_checkpoint_open (path, error) : tl_checkpoint_open_header (path, error);
+  if (!c || (verify && !tl_checkpoint_verify (c, error)))
+    return NULL;
+  Bytes bytes = count_bytes (c);
+  return flags & TL_INSPECT_JSON ? as_json (c, &bytes) : as_text (c, &bytes);
+}

@@ -1,0 +1,14 @@
+/* tools/tool.h — the sub-commands of `tinyloop`. Each returns its exit status and has reported its error on stderr. */
+#pragma once
+
+#include <glib.h>
+
+typedef struct { const char *name, *summary; int (*run) (int argc, char **argv); } Tool;
+
+int tool_convert (int argc, char **argv);
+int tool_inspect (int argc, char **argv);
+
+/* prints "tinyloop: …" in one line and frees the error; returns 1 */
+int tool_failed (GError *error);
+/* parses options of a sub-command with exactly n_positional arguments; FALSE after reporting */
+gboolean tool_parse (const char *usage, const GOptionEntry *entries, int *argc, char ***argv, int n_positional);

@@ -1,0 +1,216 @@
+/* tests/import/folders.c — Hugging Face folders to checkpoints: values bit for bit, quantised within half a step, refusals
+ * by name.
+ */
+#include <glib/gstdio.h>
+#include <math.h>
+#include <string.h>
+
+#include "model/tl-weights.h"
+#include "tl-convert.h"
+
+typedef struct { char *folder, *out; } Fixture;
+
+static void
+set_up (Fixture *f, gconstpointer data)
+{
+  g_autoptr (GError) error = NULL;
+  f->folder = g_dir_make_tmp ("tinyloop-XXXXXX", &error);
+  g_assert_no_error (error);
+  f->out = g_build_filename (f->folder, "m.tinyloop", NULL);
+}
+
+static void
+remove_folder (const char *path)
+{
+  g_autoptr (GDir) dir = g_dir_open (path, 0, NULL);
+  const char *name;
+  while (dir && (name = g_dir_read_name (dir)))
+    {
+      g_autofree char *file = g_build_filename (path, name, NULL);
+      g_unlink (file);
+    }
+  g_rmdir (path);
+}
+
+static void
+tear_down (Fixture *f, gconstpointer data)
+{
+  remove_folder (f->folder);
+  g_free (f->folder);
+  g_free (f->out);
+}
+
+static gboolean
+convert (Fixture *f, const char *src, const char *quantize, guint group, GError **error)
+{
+  return tl_convert_file (src, f->out, quantize, group, NULL, NULL, NULL, NULL, error);
+}
+
+static TlWeights *
+load (Fixture *f)
+{
+  g_autoptr (GError) error = NULL;
+  g_autoptr (TlCheckpoint) c = tl_checkpoint_open (f->out, &error);
+  g_assert_no_error (error);
+  g_assert_true (tl_checkpoint_verify (c, &error));
+  TlWeights *w = tl_weights_new (c, &error);
+  g_assert_no_error (error);
+  return w;
+}
+
+/* the raw tensor `name` of a folder's only file */
+static float *
+source_tensor (const char *folder, const char *name, gsize *n)
+{
+  g_autofree char *path = g_build_filename (folder, "model.safetensors", NULL);
+  g_autofree char *contents = NULL;
+  g_autoptr (GError) error = NULL;
+  gsize size;
+  g_autoptr (TlCheckpoint) c = tl_checkpoint_open_foreign (path, &error);
+  g_assert_no_error (error);
+  const TlTensorView *view = tl_checkpoint_find (c, name);
+  g_assert_nonnull (view);
+  g_assert_true (g_file_get_contents (path, &contents, &size, &error));
+  *n = view->size / 4;
+  return g_memdup2 (contents + view->offset, view->size);
+}
+
+static void
+assert_matrix_near (const TlMatrix *m, const float *expected, gsize n, double steps)
+{
+  g_autofree float *row = g_new (float, m->cols);
+  g_assert_cmpuint ((gsize) m->rows * m->cols, ==, n);
+  for (guint r = 0; r < m->rows; r++)
+    {
+      float largest = 0;
+      tl_matrix_row_to_f32 (m, r, row);
+      for (guint i = 0; i < m->cols; i++)
+        largest = MAX (largest, fabsf (expected[r * m->cols + i]));
+      for (guint i = 0; i < m->cols; i++)
+        g_assert_cmpfloat (fabs (row[i] - expected[r * m->cols + i]), <=, steps * largest);
+    }
+}
+
+static void
+test_values_are_kept_bit_for_bit (Fixture *f, gconstpointer data)
+{
+  g_autofree char *src = g_build_filename (g_getenv ("TINYLOOP_GOLDENS"), "qwen3", NULL);
+  g_autoptr (GError) error = NULL;
+  gsize n;
+  g_assert_true (convert (f, src, "none", 0, &error));
+  g_autoptr (TlWeights) w = load (f);
+  g_assert_cmpint (w->descriptor->qk_norm, ==, TL_QK_NORM_HEAD);
+  g_autofree float *k = source_tensor (src, "model.layers.1.self_attn.k_proj.weight", &n);
+  assert_matrix_near (&w->blocks[TL_STACK_LOOP][1].k, k, n, 0);
+  g_autofree float *norm = source_tensor (src, "model.norm.weight", &n);
+  g_assert_cmpmem (w->final_norm, n * 4, norm, n * 4);
+}
+
+static void
+test_rounding_stays_within_half_a_step (Fixture *f, gconstpointer data)
+{
+  g_autofree char *src = g_build_filename (g_getenv ("TINYLOOP_GOLDENS"), "qwen3", NULL);
+  static const struct { const char *quantize; guint group; double steps; } rows[] = {
+    { "int8", 0, 0.51 / 127 }, { "int8", 32, 0.51 / 127 }, { "int4", 32, 1.02 / 8 }, { "int4", 64, 1.02 / 8 },
+  };
+  gsize n;
+  g_autofree float *up = source_tensor (src, "model.layers.0.mlp.up_proj.weight", &n);
+  for (guint i = 0; i < G_N_ELEMENTS (rows); i++)
+    {
+      g_autoptr (GError) error = NULL;
+      g_assert_true (convert (f, src, rows[i].quantize, rows[i].group, &error));
+      g_autoptr (TlWeights) w = load (f);
+      g_assert_cmpint (w->embed.format, ==, TL_INT8);
+      assert_matrix_near (&w->blocks[TL_STACK_LOOP][0].up, up, n, rows[i].steps);
+    }
+}
+
+/* every shared folder of an implemented family converts and resolves; the others are refused by name */
+static void
+test_shared_folders (Fixture *f, gconstpointer data)
+{
+  static const struct { const char *folder; gboolean taken; } rows[] = {
+    { "llama", TRUE }, { "llama_tied_llama3rope", TRUE }, { "llama_bias_linrope", TRUE }, { "qwen2", TRUE },
+    { "qwen3", TRUE }, { "olmo2", TRUE }, { "nanbeige", TRUE }, { "ouro", TRUE }, { "gpt2", FALSE },
+    { "gemma2", FALSE }, { "huginn", FALSE }, { "hrm_text", FALSE }, { "quant_llama_awq_g32", FALSE },
+  };
+  guint seen = 0;
+  for (guint i = 0; i < G_N_ELEMENTS (rows); i++)
+    {
+      g_autofree char *src = g_build_filename (g_getenv ("TINYLOOP_SHARED"), "goldens", rows[i].folder, NULL);
+      g_autoptr (GError) error = NULL;
+      if (!g_file_test (src, G_FILE_TEST_IS_DIR))
+        continue;
+      seen++;
+      gboolean ok = convert (f, src, "none", 0, &error);
+      g_test_message ("%s: %s", rows[i].folder, ok ? "converted" : error->message);
+      g_assert_cmpint (ok, ==, rows[i].taken);
+      if (!ok)
+        {
+          g_assert_error (error, TL_ERROR, TL_ERROR_UNSUPPORTED);
+          g_assert_nonnull (strstr (error->message, rows[i].folder));
+          continue;
+        }
+      g_autoptr (TlWeights) w = load (f);
+    }
+  if (!seen)
+    g_test_skip ("the shared goldens are not there");
+}
+
+static void
+test_bad_configs_are_named (Fixture *f, gconstpointer data)
+{
+#define SIZES "\"vocab_size\":8,\"hidden_size\":8,\"intermediate_size\":8,\"num_attention_heads\":2,\"num_hidden_layers\":1"
+  static const struct { const char *json, *expected; } rows[] = {
+    { "", "config.json" }, { "[]", "config.json" }, { "{}", "model_type" },
+    { "{\"model_type\":\"unheard\"}", "model_type" },
+    { "{\"model_type\":\"llama\"}", "vocab_size" },
+    { "{\"model_type\":\"llama\",\"vocab_size\":-5}", "vocab_size" },
+    { "{\"model_type\":\"llama\",\"vocab_size\":\"many\"}", "vocab_size" },
+    { "{\"model_type\":\"llama\"," SIZES ",\"hidden_act\":\"gelu\"}", "hidden_act" },
+    { "{\"model_type\":\"llama\"," SIZES ",\"rope_scaling\":{\"type\":\"yarn\",\"factor\":2}}", "rope_scaling" },
+    { "{\"model_type\":\"llama\"," SIZES ",\"partial_rotary_factor\":0.5}", "partial_rotary_factor" },
+    { "{\"model_type\":\"qwen2\"," SIZES ",\"use_sliding_window\":true}", "use_sliding_window" },
+    { "{\"model_type\":\"llama\"," SIZES ",\"quantization_config\":{}}", "quantization_config" },
+    { "{\"model_type\":\"llama\"," SIZES ",\"num_key_value_heads\":3}", "n_heads" },
+    { "{\"model_type\":\"llama\"," SIZES "}", "model.safetensors" },
+  };
+  g_autofree char *config = g_build_filename (f->folder, "config.json", NULL);
+  for (guint i = 0; i < G_N_ELEMENTS (rows); i++)
+    {
+      g_autoptr (GError) error = NULL;
+      g_assert_true (g_file_set_contents (config, rows[i].json, -1, &error));
+      g_assert_false (convert (f, f->folder, "none", 0, &error));
+      g_assert_true (error && error->domain == TL_ERROR);
+      if (!strstr (error->message, rows[i].expected))
+        g_error ("message \"%s\" lacks \"%s\"", error->message, rows[i].expected);
+      g_assert_false (g_file_test (f->out, G_FILE_TEST_EXISTS));
+    }
+}
+
+static void
+test_bad_options_are_named (Fixture *f, gconstpointer data)
+{
+  g_autoptr (GError) error = NULL;
+  g_assert_false (convert (f, f->folder, "int3", 0, &error));
+  g_assert_error (error, TL_ERROR, TL_ERROR_INVALID_ARGUMENT);
+  g_clear_error (&error);
+  g_assert_false (convert (f, f->folder, "int4", 48, &error));
+  g_assert_error (error, TL_ERROR, TL_ERROR_INVALID_ARGUMENT);
+  g_clear_error (&error);
+  g_assert_false (convert (f, "/nonexistent", "none", 0, &error));
+  g_assert_error (error, TL_ERROR, TL_ERROR_BAD_FILE);
+}
+
+int
+main (int argc, char **argv)
+{
+  g_test_init (&argc, &argv, NULL);
+#define ADD(path, test) g_test_add (path, Fixture, NULL, set_up, test, tear_down)
+  ADD ("/import/values-are-kept-bit-for-bit", test_values_are_kept_bit_for_bit);
+  ADD ("/import/rounding-stays-within-half-a-step", test_rounding_stays_within_half_a_step);
+  ADD ("/import/shared-folders", test_shared_folders);
+  ADD ("/import/bad-configs-are-named", test_bad_configs_are_named);
+  ADD ("/import/bad-options-are-named", test_bad_options_are_named);
+  return g_test_run ();
+}
