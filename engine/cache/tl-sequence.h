@@ -47,6 +47,8 @@ gboolean tl_kv_sequence_reserve (TlKvSequence *seq, guint from, guint to, guint 
 void tl_kv_sequence_commit (TlKvSequence *seq, guint position, guint32 token, guint depth);
 /* copies plane group `depth - 1` of a position to all deeper loop groups: the row stopped at `depth` */
 void tl_kv_sequence_fill_deeper (TlKvSequence *seq, guint position, guint depth);
+/* takes over what `other` holds; other is empty afterwards */
+void tl_kv_sequence_replace (TlKvSequence *seq, TlKvSequence *other);
 /* frees pages before what the next row can see */
 void tl_kv_sequence_trim (TlKvSequence *seq);
 

@@ -103,6 +103,7 @@ typedef struct
   float position_divisor;       /* linear scaling divides positions as the families do; 1 = none */
   float rope_magnitude;         /* multiplies cos and sin; 1 = none */
   gboolean uses_e;              /* rows have an injected input to keep */
+  GPtrArray *vectors;           /* norm weights made here (unit offset) */
   gboolean has_initial_state;   /* the loop state is not the embedding or prelude: zeros, random or given */
 } TlProgram;
 

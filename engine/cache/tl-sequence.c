@@ -1,0 +1,321 @@
+/* cache/tl-sequence.c — tokens, depths and pages of one sequence.
+ *
+ * Invariants: every position in [start, length) has a page in group pre, coda and every existing loop group; in loop groups
+ * at or beyond the position's depth stands a copy of its deepest plane (a shared page counts as a copy); a page is written
+ * only while it has one reference. Called by tl-pass.c and by owners of sequences.
+ */
+#include "cache/tl-sequence.h"
+
+#include <string.h>
+
+struct _TlKvSequence
+{
+  gint ref_count;
+  TlKvStore *store;
+  guint window, start;
+  GArray *tokens;               /* guint32 [length] */
+  GArray *depths;               /* guint16 [length] */
+  guint n_slots;                /* page slots of every group */
+  TlPage ***held;               /* [group][slot], the owners behind table.pages */
+  TlPageTable table;            /* n_groups = TL_GROUP_LOOP + loop groups */
+};
+
+/* --- page slots --- */
+
+static void
+set_page (TlKvSequence *seq, guint group, guint slot, TlPage *page)
+{
+  tl_page_unref (seq->store, seq->held[group][slot]);
+  seq->held[group][slot] = page;
+  seq->table.pages[group][slot] = page ? tl_page_data (page) : NULL;
+}
+
+static void
+grow_slots (TlKvSequence *seq, guint n)
+{
+  if (n <= seq->n_slots)
+    return;
+  n = MAX (n, seq->n_slots * 2);
+  for (guint g = 0; g < seq->table.n_groups; g++)
+    {
+      seq->held[g] = g_renew (TlPage *, seq->held[g], n);
+      seq->table.pages[g] = g_renew (gpointer, seq->table.pages[g], n);
+      memset (seq->held[g] + seq->n_slots, 0, (n - seq->n_slots) * sizeof (TlPage *));
+      memset (seq->table.pages[g] + seq->n_slots, 0, (n - seq->n_slots) * sizeof (gpointer));
+    }
+  seq->n_slots = n;
+}
+
+static void
+grow_groups (TlKvSequence *seq, guint n)
+{
+  if (n <= seq->table.n_groups)
+    return;
+  seq->held = g_renew (TlPage **, seq->held, n);
+  seq->table.pages = g_renew (gpointer *, seq->table.pages, n);
+  for (guint g = seq->table.n_groups; g < n; g++)
+    {
+      seq->held[g] = g_new0 (TlPage *, seq->n_slots + 1);
+      seq->table.pages[g] = g_new0 (gpointer, seq->n_slots + 1);
+      /* the min rule for what is already there: share the deepest pages until somebody writes */
+      for (guint s = 0; g > TL_GROUP_LOOP && s < seq->n_slots; s++)
+        if (seq->held[g - 1][s])
+          set_page (seq, g, s, tl_page_ref (seq->held[g - 1][s]));
+    }
+  seq->table.n_groups = n;
+}
+
+static void
+drop_slots (TlKvSequence *seq, guint from, guint to)
+{
+  for (guint g = 0; g < seq->table.n_groups; g++)
+    for (guint s = from; s < MIN (to, seq->n_slots); s++)
+      set_page (seq, g, s, NULL);
+}
+
+/* --- life --- */
+
+TlKvSequence *
+tl_kv_sequence_new (TlKvStore *store, TlKvMode mode, guint window)
+{
+  TlKvSequence *seq = g_new0 (TlKvSequence, 1);
+  seq->ref_count = 1;
+  seq->store = tl_kv_store_ref (store);
+  seq->window = window;
+  seq->tokens = g_array_new (FALSE, FALSE, sizeof (guint32));
+  seq->depths = g_array_new (FALSE, FALSE, sizeof (guint16));
+  seq->table.mode = mode;
+  grow_groups (seq, TL_GROUP_LOOP);
+  return seq;
+}
+
+TlKvSequence *
+tl_kv_sequence_ref (TlKvSequence *seq)
+{
+  g_atomic_int_inc (&seq->ref_count);
+  return seq;
+}
+
+void
+tl_kv_sequence_unref (TlKvSequence *seq)
+{
+  if (!g_atomic_int_dec_and_test (&seq->ref_count))
+    return;
+  drop_slots (seq, 0, seq->n_slots);
+  for (guint g = 0; g < seq->table.n_groups; g++)
+    {
+      g_free (seq->held[g]);
+      g_free (seq->table.pages[g]);
+    }
+  g_free (seq->held);
+  g_free (seq->table.pages);
+  g_array_unref (seq->tokens);
+  g_array_unref (seq->depths);
+  tl_kv_store_unref (seq->store);
+  g_free (seq);
+}
+
+TlKvSequence *
+tl_kv_sequence_fork (TlKvSequence *seq)
+{
+  TlKvSequence *copy = tl_kv_sequence_new (seq->store, seq->table.mode, seq->window);
+  copy->start = seq->start;
+  g_array_append_vals (copy->tokens, seq->tokens->data, seq->tokens->len);
+  g_array_append_vals (copy->depths, seq->depths->data, seq->depths->len);
+  grow_groups (copy, seq->table.n_groups);
+  grow_slots (copy, seq->n_slots);
+  for (guint g = 0; g < seq->table.n_groups; g++)
+    for (guint s = 0; s < seq->n_slots; s++)
+      if (seq->held[g][s])
+        set_page (copy, g, s, tl_page_ref (seq->held[g][s]));
+  return copy;
+}
+
+void
+tl_kv_sequence_truncate (TlKvSequence *seq, guint length)
+{
+  if (length < seq->tokens->len)
+    {
+      g_array_set_size (seq->tokens, length);
+      g_array_set_size (seq->depths, length);
+      seq->start = MIN (seq->start, length);
+    }
+  drop_slots (seq, (seq->tokens->len + TL_PAGE_POSITIONS - 1) / TL_PAGE_POSITIONS, seq->n_slots);
+}
+
+void
+tl_kv_sequence_set_window (TlKvSequence *seq, guint window)
+{
+  seq->window = window;
+  tl_kv_sequence_trim (seq);
+}
+
+/* --- facts --- */
+
+TlKvStore *
+tl_kv_sequence_store (const TlKvSequence *seq)
+{
+  return seq->store;
+}
+
+TlKvMode
+tl_kv_sequence_mode (const TlKvSequence *seq)
+{
+  return seq->table.mode;
+}
+
+guint
+tl_kv_sequence_window (const TlKvSequence *seq)
+{
+  return seq->window;
+}
+
+guint
+tl_kv_sequence_length (const TlKvSequence *seq)
+{
+  return seq->tokens->len;
+}
+
+guint
+tl_kv_sequence_start (const TlKvSequence *seq)
+{
+  return seq->start;
+}
+
+const guint32 *
+tl_kv_sequence_tokens (const TlKvSequence *seq)
+{
+  return (const guint32 *) seq->tokens->data;
+}
+
+guint
+tl_kv_sequence_depth (const TlKvSequence *seq, guint position)
+{
+  g_return_val_if_fail (position < seq->depths->len, 0);
+  return g_array_index (seq->depths, guint16, position);
+}
+
+guint
+tl_kv_sequence_max_depth (const TlKvSequence *seq)
+{
+  return seq->table.n_groups - TL_GROUP_LOOP;
+}
+
+gsize
+tl_kv_sequence_bytes (const TlKvSequence *seq)
+{
+  gsize sum = 0;
+  for (guint g = 0; g < seq->table.n_groups; g++)
+    for (guint s = 0; s < seq->n_slots; s++)
+      if (seq->held[g][s])
+        sum += tl_page_size (seq->held[g][s]);
+  return sum;
+}
+
+TlPageTable *
+tl_kv_sequence_table (TlKvSequence *seq)
+{
+  return &seq->table;
+}
+
+/* --- growing --- */
+
+static gboolean
+needs_page (TlKvSequence *seq, guint group, guint slot)
+{
+  return !seq->held[group][slot] || tl_page_is_shared (seq->held[group][slot]);
+}
+
+static gsize
+group_bytes (TlKvSequence *seq, guint group)
+{
+  return tl_backend_page_bytes (tl_kv_store_backend (seq->store)->program, group, seq->table.mode);
+}
+
+gboolean
+tl_kv_sequence_reserve (TlKvSequence *seq, guint from, guint to, guint loops, GError **error)
+{
+  TlBackend *backend = tl_kv_store_backend (seq->store);
+  guint first = from / TL_PAGE_POSITIONS, last = (to + TL_PAGE_POSITIONS - 1) / TL_PAGE_POSITIONS;
+  gsize needed = 0;
+  grow_groups (seq, TL_GROUP_LOOP + loops);
+  grow_slots (seq, last);
+  for (guint g = 0; g < seq->table.n_groups; g++)
+    for (guint s = first; s < last; s++)
+      if (needs_page (seq, g, s))
+        needed += group_bytes (seq, g);
+  if (!tl_kv_store_check (seq->store, needed, error))
+    return FALSE;
+
+  for (guint g = 0; g < seq->table.n_groups; g++)
+    for (guint s = first; s < last && group_bytes (seq, g) > 0; s++)
+      if (needs_page (seq, g, s))
+        {
+          TlPage *page = tl_kv_store_page_new (seq->store, group_bytes (seq, g), error);
+          if (!page)
+            return FALSE;
+          if (seq->held[g][s])
+            backend->klass->memory_copy (backend, tl_page_data (page), tl_page_data (seq->held[g][s]),
+              tl_page_size (page));
+          set_page (seq, g, s, page);
+        }
+  return TRUE;
+}
+
+void
+tl_kv_sequence_commit (TlKvSequence *seq, guint position, guint32 token, guint depth)
+{
+  guint16 d = depth;
+  g_return_if_fail (position <= seq->tokens->len);
+  if (position == seq->tokens->len)
+    {
+      g_array_append_val (seq->tokens, token);
+      g_array_append_val (seq->depths, d);
+      return;
+    }
+  g_array_index (seq->tokens, guint32, position) = token;
+  g_array_index (seq->depths, guint16, position) = d;
+}
+
+void
+tl_kv_sequence_fill_deeper (TlKvSequence *seq, guint position, guint depth)
+{
+  TlBackend *backend = tl_kv_store_backend (seq->store);
+  const TlProgram *p = backend->program;
+  guint slot = position / TL_PAGE_POSITIONS;
+  gsize row = (gsize) p->head_dim * (seq->table.mode == TL_KV_FP32 ? 4 : 2);
+  if (depth == 0 || group_bytes (seq, TL_GROUP_LOOP) == 0)
+    return;
+  const char *from = seq->table.pages[TL_GROUP_LOOP + depth - 1][slot];
+  for (guint g = TL_GROUP_LOOP + depth; g < seq->table.n_groups; g++)
+    for (guint i = 0; i < tl_program_n_planes (p, TL_PLANES_LOOP) * 2 * p->n_kv_heads; i++)
+      {
+        gsize at = ((gsize) i * TL_PAGE_POSITIONS + position % TL_PAGE_POSITIONS) * row;
+        backend->klass->memory_copy (backend, (char *) seq->table.pages[g][slot] + at, from + at, row);
+      }
+}
+
+void
+tl_kv_sequence_replace (TlKvSequence *seq, TlKvSequence *other)
+{
+  TlKvSequence kept = *seq;
+  gint other_count = other->ref_count;
+  *seq = *other;
+  *other = kept;
+  seq->ref_count = kept.ref_count;
+  other->ref_count = other_count;
+  tl_kv_sequence_truncate (other, 0);
+}
+
+void
+tl_kv_sequence_trim (TlKvSequence *seq)
+{
+  guint length = seq->tokens->len;
+  if (seq->window == 0 || length + 1 <= seq->window)
+    return;
+  guint first = length + 1 - seq->window;       /* what the row at `length` sees */
+  if (first <= seq->start)
+    return;
+  drop_slots (seq, seq->start / TL_PAGE_POSITIONS, first / TL_PAGE_POSITIONS);
+  seq->start = first;
+}
