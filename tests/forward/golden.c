@@ -1,0 +1,109 @@
+/* tests/forward/golden.c — see golden.h. */
+#include "golden.h"
+
+#include <glib/gstdio.h>
+#include <math.h>
+#include <string.h>
+
+#include "tl-convert.h"
+
+static gboolean
+open_expected (Golden *g, GError **error)
+{
+  g_autofree char *json = g_build_filename (g->folder, "expected.json", NULL);
+  g_autofree char *tensors = g_build_filename (g->folder, "expected.safetensors", NULL);
+  guint64 length;
+  g->parser = json_parser_new ();
+  g->header = json_parser_new ();
+  if (!json_parser_load_from_file (g->parser, json, error))
+    return FALSE;
+  g->expected = json_node_get_object (json_parser_get_root (g->parser));
+  g->tensors = g_mapped_file_new (tensors, FALSE, error);
+  if (!g->tensors)
+    return FALSE;
+  memcpy (&length, g_mapped_file_get_contents (g->tensors), 8);
+  g->data_start = 8 + length;
+  return json_parser_load_from_data (g->header, g_mapped_file_get_contents (g->tensors) + 8, length, error);
+}
+
+Golden *
+golden_open (const char *folder, guint threads, gboolean exact, GError **error)
+{
+  g_autoptr (Golden) g = g_new0 (Golden, 1);
+  TlBackendOptions options = { .exact_activations = exact, .threads = threads };
+  g->folder = g_strdup (folder);
+  if (!open_expected (g, error))
+    return NULL;
+  int fd = g_file_open_tmp ("golden-XXXXXX.tinyloop", &g->file, error);
+  if (fd < 0)
+    return NULL;
+  close (fd);
+  if (!tl_convert_file (folder, g->file, "none", 0, NULL, NULL, NULL, NULL, error))
+    return NULL;
+  g_autoptr (TlCheckpoint) checkpoint = tl_checkpoint_open (g->file, error);
+  if (!checkpoint)
+    return NULL;
+  g_autoptr (TlWeights) weights = tl_weights_new (checkpoint, error);
+  if (!weights || !(g->program = tl_program_new (weights, error)))
+    return NULL;
+  g->backend = tl_backend_prepare (tl_backend_cpu_class (), g->program, &options, error);
+  return g->backend ? g_steal_pointer (&g) : NULL;
+}
+
+void
+golden_close (Golden *g)
+{
+  if (!g)
+    return;
+  tl_backend_free (g->backend);
+  g_clear_pointer (&g->program, tl_program_unref);
+  if (g->file)
+    g_unlink (g->file);
+  g_clear_object (&g->parser);
+  g_clear_object (&g->header);
+  g_clear_pointer (&g->tensors, g_mapped_file_unref);
+  g_free (g->file);
+  g_free (g->folder);
+  g_free (g);
+}
+
+const float *
+golden_tensor (Golden *g, const char *name, gsize *n)
+{
+  JsonObject *all = json_node_get_object (json_parser_get_root (g->header));
+  if (!json_object_has_member (all, name))
+    return NULL;
+  JsonArray *range = json_object_get_array_member (json_object_get_object_member (all, name), "data_offsets");
+  gsize from = json_array_get_int_element (range, 0), to = json_array_get_int_element (range, 1);
+  *n = (to - from) / sizeof (float);
+  return (const float *) (g_mapped_file_get_contents (g->tensors) + g->data_start + from);
+}
+
+guint32 *
+golden_ids (JsonArray *array, guint *n)
+{
+  *n = json_array_get_length (array);
+  guint32 *ids = g_new (guint32, *n);
+  for (guint i = 0; i < *n; i++)
+    ids[i] = json_array_get_int_element (array, i);
+  return ids;
+}
+
+guint32 *
+golden_prompt (Golden *g, const char *name, guint *n)
+{
+  return golden_ids (json_object_get_array_member (json_object_get_object_member (g->expected, "prompts"), name), n);
+}
+
+float
+golden_max_diff (const float *a, const float *b, gsize n)
+{
+  float max = 0;
+  for (gsize i = 0; i < n; i++)
+    {
+      if (!isfinite (a[i]))
+        return INFINITY;
+      max = MAX (max, fabsf (a[i] - b[i]));
+    }
+  return max;
+}

@@ -1,0 +1,33 @@
+/* tests/forward/golden.h — a golden folder opened: model converted and prepared on the CPU, expected tensors by name.
+ *
+ * Used by the tests of forward and cache. Folders stand in tests/forward/goldens; TINYLOOP_GOLDENS names a directory with
+ * more of the same layout.
+ */
+#pragma once
+
+#include <json-glib/json-glib.h>
+
+#include "cache/tl-pass.h"
+#include "cpu/tl-backend-cpu.h"
+
+typedef struct
+{
+  char *folder, *file;          /* file: the converted checkpoint, removed on close */
+  TlProgram *program;
+  TlBackend *backend;
+  JsonParser *parser;
+  JsonObject *expected;         /* expected.json */
+  GMappedFile *tensors;
+  JsonParser *header;
+  gsize data_start;
+} Golden;
+
+/* NULL and error when the folder's model is not supported */
+Golden *golden_open (const char *folder, guint threads, gboolean exact, GError **error);
+void golden_close (Golden *g);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC (Golden, golden_close)
+/* float32 data, its element count in n; NULL when absent */
+const float *golden_tensor (Golden *g, const char *name, gsize *n);
+guint32 *golden_ids (JsonArray *array, guint *n);
+guint32 *golden_prompt (Golden *g, const char *name, guint *n);
+float golden_max_diff (const float *a, const float *b, gsize n);

@@ -1,0 +1,149 @@
+/* tests/forward/goldens.c — logits and greedy continuations against each family's reference code, kv fp32.
+ *
+ * Every folder of tests/forward/goldens must pass; of the folders under TINYLOOP_GOLDENS those whose axes are not
+ * implemented are skipped by name.
+ */
+#include "golden.h"
+
+#define TOLERANCE 2e-4f
+
+typedef struct { char *folder; gboolean required; } Folder;
+
+static guint
+argmax (const float *x, guint n)
+{
+  guint best = 0;
+  for (guint i = 1; i < n; i++)
+    if (x[i] > x[best])
+      best = i;
+  return best;
+}
+
+/* what makes a case one that plain fixed-depth runs cannot show */
+static gboolean
+case_is_special (JsonObject *c)
+{
+  static const char *const keys[] = { "exit", "dt", "mask", "skip_loop_final_norm" };
+  for (guint i = 0; i < G_N_ELEMENTS (keys); i++)
+    if (json_object_has_member (c, keys[i]))
+      return TRUE;
+  return json_object_has_member (c, "init") && g_str_equal (json_object_get_string_member (c, "init"), "mode");
+}
+
+static TlPassOptions
+options_of_case (Golden *g, JsonObject *c)
+{
+  TlPassOptions o = { .loops = json_object_get_int_member (c, "loops"), .zero_state = TRUE };
+  gsize n = 0;
+  if (json_object_has_member (c, "init") && g_str_equal (json_object_get_string_member (c, "init"), "given"))
+    {
+      o.initial_state = golden_tensor (g, "init_state", &n);
+      o.n_initial = n / g->program->d_model;
+    }
+  if (g->program->descriptor->loops_max <= 1)
+    o.loops = 1;
+  return o;
+}
+
+static void
+check_greedy (Golden *g, TlKvSequence *seq, TlPassOptions o, const float *last, const char *prompt, const char *key)
+{
+  guint vocab = g->program->vocab_size, n;
+  JsonObject *greedy = json_object_get_object_member (json_object_get_object_member (g->expected, "greedy"), prompt);
+  g_autofree guint32 *want = golden_ids (json_object_get_array_member (greedy, key), &n);
+  g_autofree float *logits = g_memdup2 (last, vocab * sizeof (float));
+  g_autoptr (GError) error = NULL;
+  o.deliver = TL_DELIVER_LAST;
+  o.logits = logits;
+  for (guint i = 0; i < n; i++)
+    {
+      guint32 id = argmax (logits, vocab);
+      g_assert_cmpuint (id, ==, want[i]);
+      gboolean ok = tl_pass_run (g->backend, seq, &id, 1, &o, NULL, &error);
+      g_assert_no_error (error);
+      g_assert_true (ok);
+    }
+}
+
+static float
+check_case (Golden *g, TlKvStore *store, const char *prompt, JsonObject *c)
+{
+  const char *key = json_object_get_string_member (c, "key");
+  g_autofree char *name = g_strdup_printf ("%s.%s.logits", prompt, key);
+  g_autoptr (TlKvSequence) seq = tl_kv_sequence_new (store, TL_KV_FP32, 0);
+  g_autoptr (GError) error = NULL;
+  guint n, vocab = g->program->vocab_size;
+  gsize count = 0;
+  g_autofree guint32 *ids = golden_prompt (g, prompt, &n);
+  const float *want = golden_tensor (g, name, &count);
+  g_assert_cmpuint (count, ==, (gsize) n * vocab);
+  g_autofree float *logits = g_new0 (float, count);
+  TlPassOptions o = options_of_case (g, c);
+  o.deliver = TL_DELIVER_ALL;
+  o.logits = logits;
+  o.chunk = 7;
+  gboolean ok = tl_pass_run (g->backend, seq, ids, n, &o, NULL, &error);
+  g_assert_no_error (error);
+  g_assert_true (ok);
+  float worst = golden_max_diff (logits, want, count);
+  g_test_message ("%s: %s max |dlogit| = %.2e", g->folder, name, worst);
+  g_assert_cmpfloat (worst, <=, TOLERANCE);
+  check_greedy (g, seq, o, logits + (gsize) (n - 1) * vocab, prompt, key);
+  return worst;
+}
+
+static void
+logits_and_greedy_equal_the_reference (gconstpointer data)
+{
+  const Folder *f = data;
+  g_autoptr (GError) error = NULL;
+  g_autoptr (Golden) g = golden_open (f->folder, 1, TRUE, &error);
+  if (!g && !f->required)
+    {
+      g_test_skip (error->message);
+      return;
+    }
+  g_assert_no_error (error);
+  g_autoptr (TlKvStore) store = tl_kv_store_new (g->backend, 0);
+  JsonArray *cases = json_object_get_array_member (g->expected, "cases");
+  float worst = 0;
+  guint run = 0;
+  for (guint i = 0; i < json_array_get_length (cases); i++)
+    {
+      JsonObject *c = json_array_get_object_element (cases, i);
+      if (case_is_special (c))
+        continue;
+      worst = MAX (worst, check_case (g, store, "short", c));
+      worst = MAX (worst, check_case (g, store, "long", c));
+      run++;
+    }
+  g_assert_cmpuint (run, >, 0);
+  g_assert_cmpuint (tl_kv_store_used_bytes (store), ==, 0);
+  g_test_message ("%s: %u cases, worst max |dlogit| = %.2e", f->folder, run, worst);
+}
+
+static void
+add_folders (const char *directory, gboolean required)
+{
+  g_autoptr (GDir) dir = g_dir_open (directory, 0, NULL);
+  const char *name;
+  while (dir && (name = g_dir_read_name (dir)))
+    {
+      Folder *f = g_new (Folder, 1);
+      *f = (Folder) { g_build_filename (directory, name, NULL), required };
+      g_autofree char *expected = g_build_filename (f->folder, "expected.safetensors", NULL);
+      g_autofree char *path = g_strdup_printf ("/forward/goldens/%s%s", required ? "" : "more/", name);
+      if (g_file_test (expected, G_FILE_TEST_EXISTS) && !g_str_equal (name, "sampling"))
+        g_test_add_data_func (path, f, logits_and_greedy_equal_the_reference);
+    }
+}
+
+int
+main (int argc, char **argv)
+{
+  g_test_init (&argc, &argv, NULL);
+  add_folders (g_getenv ("TINYLOOP_TEST_GOLDENS"), TRUE);
+  if (g_getenv ("TINYLOOP_GOLDENS"))
+    add_folders (g_getenv ("TINYLOOP_GOLDENS"), FALSE);
+  return g_test_run ();
+}
