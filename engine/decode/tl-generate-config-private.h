@@ -1,0 +1,23 @@
+/* decode/tl-generate-config-private.h — the fields of a configuration, for those who run one. */
+#pragma once
+
+#include "decode/tl-generate-config.h"
+#include "decode/tl-sampler.h"
+
+G_BEGIN_DECLS
+
+struct _TlGenerateConfig
+{
+  GObject parent;
+  guint max_tokens, loops, top_k, cache_window, chunk_size;
+  double temperature, top_p, min_p, repetition_penalty, presence_penalty, frequency_penalty;
+  guint64 seed, state_seed;
+  gboolean ignore_eos, exact_activations;
+  TlKvPrecision kv_mode;
+  char **stop;                  /* strings, or NULL */
+  GPtrArray *stop_sequences;    /* of GBytes: native int32 ids */
+};
+
+TlSamplerParams tl_generate_config_sampler (const TlGenerateConfig *self);
+
+G_END_DECLS

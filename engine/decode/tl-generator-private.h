@@ -1,0 +1,34 @@
+/* decode/tl-generator-private.h — how a generator is made: from a source of logits and the ids before it.
+ *
+ * The source is whatever runs passes: a model's sequence, or a script in tests.
+ */
+#pragma once
+
+#include "decode/tl-generator.h"
+#include "text/tl-tokenizer.h"
+
+G_BEGIN_DECLS
+
+typedef struct
+{
+  /* appends n tokens to the source's sequence; logits: [vocab_size] of the last one, or NULL */
+  gboolean (*run) (gpointer data, const guint32 *tokens, guint n, float *logits, GCancellable *cancellable,
+    GError **error);
+  gpointer data;
+  GDestroyNotify free;
+  guint vocab_size, loops, chunk;
+  TlTokenizer *tokenizer;       /* or NULL */
+} TlGeneratorSource;
+
+/* ids: everything up to the end of the prompt; the first n_cached of them are in the sequence already, the last n_prompt
+ * are the prompt. config is valid (and copied), max_tokens may be less than its own. Takes the source's data. */
+TlGenerator *tl_generator_new (const TlGeneratorSource *source, const guint32 *ids, guint n_ids, guint n_cached,
+  guint n_prompt, TlGenerateConfig *config, guint max_tokens);
+gpointer tl_generator_source_data (TlGenerator *self);
+/* tokens that have left, in order */
+const guint32 *tl_generator_tokens (TlGenerator *self, guint *n);
+gboolean tl_generator_is_prefilling (TlGenerator *self);
+
+TlGeneration *tl_generation_new (GBytes *tokens, char *text, TlFinishReason finish, const TlGenerationFigures *figures);
+
+G_END_DECLS
