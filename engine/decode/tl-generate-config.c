@@ -5,6 +5,7 @@
 #include "decode/tl-generate-config-private.h"
 
 #include <math.h>
+#include <string.h>
 
 enum
 {

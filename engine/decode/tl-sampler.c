@@ -5,6 +5,7 @@
 #include "decode/tl-sampler.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "forward/tl-math.h"
