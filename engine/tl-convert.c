@@ -36,7 +36,11 @@ target_shape (TlImportSource *source, const TlWeightSlot *slot, const Options *o
   TlMatrix m = { .format = source->format (source, slot), .rows = slot->rows, .cols = slot->cols,
     .scale_format = TL_F16 };
   if (options->quantize < TL_INT8 || kept (options, slot))
-    return m;
+    {
+      if (source->stored)
+        source->stored (source, slot, &m);
+      return m;
+    }
   m.format = options->quantize;
   /* tables that are looked up and read out keep eight bits: four cost them the most accuracy */
   if (g_str_equal (slot->name, "embed.weight") || g_str_equal (slot->name, "head.weight"))
@@ -64,13 +68,34 @@ narrow (const float *x, gsize n, TlFormat format)
   return out;
 }
 
+/* a matrix that the source holds quantised, taken over value by value */
+static gboolean
+write_stored (TlCheckpointWriter *w, TlImportSource *source, const TlWeightSlot *slot, TlMatrix *m, GError **error)
+{
+  gsize groups = (gsize) m->rows * tl_matrix_n_groups (m);
+  g_autofree guint8 *data = g_malloc (m->rows * tl_matrix_row_bytes (m));
+  g_autofree guint16 *scale = g_new (guint16, groups);
+  g_autofree guint16 *minimum = m->offset == TL_OFFSET_MIN ? g_new (guint16, groups) : NULL;
+
+  if (!source->read_stored (source, slot, data, scale, minimum, error))
+    return FALSE;
+  m->data = data;
+  m->scale = scale;
+  m->minimum = minimum;
+  return tl_checkpoint_writer_write_matrix (w, m, error);
+}
+
 static gboolean
 write_slot (TlCheckpointWriter *w, TlImportSource *source, const TlWeightSlot *slot, const Options *options,
     GError **error)
 {
   gsize n = (gsize) slot->rows * slot->cols;
+  TlMatrix shape = target_shape (source, slot, options), stored;
+  if (slot->is_matrix && source->stored && (options->quantize < TL_INT8 || kept (options, slot))
+      && source->stored (source, slot, &stored))
+    return write_stored (w, source, slot, &stored, error);
+
   g_autofree float *values = g_new (float, n);
-  TlMatrix shape = target_shape (source, slot, options);
 
   if (!source->read (source, slot, values, error))
     return FALSE;
@@ -106,7 +131,12 @@ declare_slot (TlCheckpointWriter *w, TlImportSource *source, const TlWeightSlot 
   gsize n = slot->cols;
   TlMatrix shape = target_shape (source, slot, options);
   if (slot->is_matrix)
-    tl_checkpoint_writer_add_matrix (w, slot->name, &shape);
+    {
+      const char *origin = source->origin ? source->origin (source, slot) : NULL;
+      tl_checkpoint_writer_add_matrix (w, slot->name, &shape);
+      if (origin)
+        tl_checkpoint_writer_set_source (w, slot->name, origin);
+    }
   else
     tl_checkpoint_writer_add (w, slot->name, "F32", 1, &n);
 }

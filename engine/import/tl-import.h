@@ -20,14 +20,21 @@ struct _TlImportSource
   GArray *eos;                  /* gint32, or NULL */
   gboolean (*read) (TlImportSource *source, const TlWeightSlot *slot, float *out, GError **error);
   TlFormat (*format) (TlImportSource *source, const TlWeightSlot *slot);   /* F32, F16 or BF16 as stored */
+  /* A matrix that is quantised in the source and can be taken over: its shape, then its arrays, sized by that shape
+   * (minimum NULL when it has none). Both NULL in readers of float formats. */
+  gboolean (*stored) (TlImportSource *source, const TlWeightSlot *slot, TlMatrix *shape);
+  gboolean (*read_stored) (TlImportSource *source, const TlWeightSlot *slot, guint8 *data, guint16 *scale, guint16 *minimum,
+      GError **error);
+  const char *(*origin) (TlImportSource *source, const TlWeightSlot *slot);        /* "Q4_K", for `inspect`, or NULL */
   void (*free) (TlImportSource *source);
 };
 
-/* Recognises the format of `path`: a Hugging Face folder, also that of our looped training script. Errors: BAD_FILE,
+/* Recognises the format of `path`: a Hugging Face folder, also that of our looped training script, or a GGUF file. Errors: BAD_FILE,
  * UNSUPPORTED naming the field or tensor. */
 TlImportSource *tl_import_open (const char *path, GError **error);
 
 /* one per format */
 TlImportSource *tl_hugging_face_open (const char *folder, GError **error);
+TlImportSource *tl_gguf_source_open (const char *file, GError **error);
 
 G_END_DECLS

@@ -118,8 +118,9 @@ void
 tl_checkpoint_writer_set_source (TlCheckpointWriter *w, const char *name, const char *source)
 {
   JsonObject *info = matrix_info (w, name);
-  if (!json_object_has_member (info, "format"))
-    json_object_set_string_member (info, "format", source);
+  for (guint i = 0; i < w->entries->len && !json_object_has_member (info, "format"); i++)
+    if (g_str_equal (g_array_index (w->entries, Entry, i).name, name))
+      json_object_set_string_member (info, "format", g_array_index (w->entries, Entry, i).dtype);
   json_object_set_string_member (info, "source", source);
 }
 
