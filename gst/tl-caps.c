@@ -1,0 +1,30 @@
+/* gst/tl-caps.c — makes token caps from a model and refuses those of another vocabulary by naming both.
+ *
+ * Called by every element that sends or receives tokens.
+ */
+#include "tl-caps.h"
+#include "tl-engine.h"
+
+GstCaps *
+tl_caps_new_tokens (GObject *model, const char *role)
+{
+  return gst_caps_new_simple (GST_TL_TOKENS_TYPE, "format", G_TYPE_STRING, "U32LE", "vocab", G_TYPE_STRING,
+      tl_engine_model_vocab_hash (model), "vocab-size", G_TYPE_INT, (int) tl_engine_model_vocab_size (model), "role",
+      G_TYPE_STRING, role, NULL);
+}
+
+/* FALSE after an element error when @caps were made with another vocabulary than @model's */
+gboolean
+tl_caps_check_vocab (GstElement *element, GstCaps *caps, GObject *model)
+{
+  const char *theirs = gst_structure_get_string (gst_caps_get_structure (caps, 0), "vocab");
+  const char *ours = tl_engine_model_vocab_hash (model);
+
+  if (theirs && g_strcmp0 (theirs, ours) == 0)
+    return TRUE;
+  GST_ELEMENT_ERROR (element, CORE, NEGOTIATION,
+      ("%s: tokens arrive with vocabulary '%s', but the model of this element has vocabulary '%s'; give both "
+       "elements the same model", GST_ELEMENT_NAME (element), theirs ? theirs : "(none)", ours),
+      ("caps %" GST_PTR_FORMAT, caps));
+  return FALSE;
+}

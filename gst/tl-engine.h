@@ -1,0 +1,81 @@
+/* gst/tl-engine.h — all that the elements ask of the engine: the one seam between gst/ and libtinyloop.
+ *
+ * Declared here, defined once per program: the plugin links a file that maps these functions to the public API of
+ * libtinyloop, the element tests link tests/gst/fake-engine.c. A model is a GObject, so that a GstContext can carry it.
+ * Every call that may last takes a cancel from any thread and returns after at most one pass.
+ */
+#pragma once
+
+#include <gio/gio.h>
+
+G_BEGIN_DECLS
+
+typedef struct _TlEngineConversation TlEngineConversation;
+typedef struct _TlEngineReply TlEngineReply;
+typedef struct _TlEngineDetokenizer TlEngineDetokenizer;
+
+/* percent: 0…100; called on the loading thread */
+typedef void (*TlEngineProgress) (guint percent, gpointer data);
+
+/* ---- model: open maps and validates in milliseconds, load does the rest */
+GObject *tl_engine_model_open (const char *path, const char *device, GError **error);
+gboolean tl_engine_model_load (GObject *model, TlEngineProgress progress, gpointer data, GCancellable *cancellable,
+    GError **error);
+const char *tl_engine_model_vocab_hash (GObject *model);
+guint tl_engine_model_vocab_size (GObject *model);
+guint tl_engine_model_context_size (GObject *model);
+gboolean tl_engine_model_keeps_history (GObject *model);
+
+/* ---- text: GError UNSUPPORTED when the model has no tokenizer */
+/* chat_template: "auto", "none", "chatml" or a template; first_turn: FALSE continues a conversation */
+char *tl_engine_render (GObject *model, const char *chat_template, const char *system_prompt, const char *role,
+    const char *text, gboolean first_turn, GError **error);
+/* special: special tokens written out in @text are recognised (templates), else they are plain text (users) */
+GArray *tl_engine_encode (GObject *model, const char *text, gsize length, gboolean special, GError **error);
+TlEngineDetokenizer *tl_engine_detokenizer_new (GObject *model, gboolean skip_special, GError **error);
+GBytes *tl_engine_detokenizer_push (TlEngineDetokenizer *detokenizer, gint32 id);
+GBytes *tl_engine_detokenizer_flush (TlEngineDetokenizer *detokenizer);
+void tl_engine_detokenizer_free (TlEngineDetokenizer *detokenizer);
+
+/* ---- generation */
+typedef enum
+{
+  TL_ENGINE_STEP_PREFILL,       /* a chunk of the prompt is done, more or the first token follows */
+  TL_ENGINE_STEP_TOKEN,         /* *token is set; token.finish names the reason on the last one */
+  TL_ENGINE_STEP_END,           /* the reply ends without a further token; token.finish is set */
+  TL_ENGINE_STEP_ERROR,
+} TlEngineStep;
+
+typedef struct
+{
+  gint32 id;
+  gboolean special;
+  guint loops;
+  const char *finish;           /* static string or NULL */
+} TlEngineToken;
+
+typedef struct
+{
+  guint prompt_tokens, cached_tokens, loops;
+} TlEngineFigures;
+
+/* one property per parameter of generation, by the names in the table of gst/tl-properties.c; `stop` is a GStrv */
+GObject *tl_engine_config_new (void);
+
+TlEngineConversation *tl_engine_conversation_new (GObject *model, GError **error);
+void tl_engine_conversation_free (TlEngineConversation *conversation);
+/* keeps the first n_tokens of the last committed reply */
+gboolean tl_engine_conversation_truncate (TlEngineConversation *conversation, guint n_tokens, GError **error);
+
+/* begins on ids[n_ids]; keep: the prompt sees earlier turns. Runs no pass */
+TlEngineReply *tl_engine_reply_begin (TlEngineConversation *conversation, const gint32 *ids, gsize n_ids,
+    gboolean keep, GObject *config, GError **error);
+TlEngineStep tl_engine_reply_step (TlEngineReply *reply, TlEngineToken *token, GError **error);
+void tl_engine_reply_cancel (TlEngineReply *reply);     /* any thread; a running step returns END */
+void tl_engine_reply_get_figures (TlEngineReply *reply, TlEngineFigures *figures);
+/* head := prompt + the first n_pushed tokens; frees the reply */
+void tl_engine_reply_commit (TlEngineReply *reply, guint n_pushed);
+/* the conversation is as before the prompt; frees the reply */
+void tl_engine_reply_abort (TlEngineReply *reply);
+
+G_END_DECLS

@@ -1,0 +1,166 @@
+/* gst/tl-properties.c — the table of properties and the fresh pspecs made from it.
+ *
+ * A pspec belongs to one class, so a bin cannot re-install its children's: every class gets its own from the same row.
+ */
+#include "tl-properties.h"
+
+static GType
+enum_type (const char *name, const GEnumValue *values)
+{
+  GType type = g_type_from_name (name);
+
+  if (!type) {
+    type = g_enum_register_static (name, values);
+    gst_type_mark_as_plugin_api (type, 0);
+  }
+  return type;
+}
+
+#define ENUM(function, name, ...)                               \
+  static GType function (void)                                  \
+  {                                                             \
+    static gsize type = 0;                                      \
+    static const GEnumValue values[] = { __VA_ARGS__, { 0 } };  \
+    if (g_once_init_enter (&type))                              \
+      g_once_init_leave (&type, enum_type (name, values));      \
+    return type;                                                \
+  }
+
+ENUM (framing_type, "GstTlFraming",
+    { TL_FRAMING_AUTO, "until EOS in a BYTES segment, else a buffer is a prompt", "auto" },
+    { TL_FRAMING_LINE, "a line is a prompt", "line" },
+    { TL_FRAMING_BUFFER, "a buffer is a prompt", "buffer" },
+    { TL_FRAMING_EOS, "everything until EOS is one prompt", "eos" })
+ENUM (overflow_type, "GstTlOverflow",
+    { TL_OVERFLOW_ERROR, "a prompt that is too long is an error", "error" },
+    { TL_OVERFLOW_TRUNCATE_LEFT, "the oldest tokens after the system prompt are left out", "truncate-left" })
+ENUM (grammar_type, "GstTlGrammarType",
+    { TL_GRAMMAR_NONE, "no constraint", "none" },
+    { TL_GRAMMAR_REGEX, "regular expression", "regex" },
+    { TL_GRAMMAR_JSON_SCHEMA, "JSON Schema", "json-schema" },
+    { TL_GRAMMAR_GBNF, "GBNF grammar", "gbnf" })
+ENUM (history_type, "GstTlHistory",
+    { TL_HISTORY_AUTO, "as the checkpoint says", "auto" },
+    { TL_HISTORY_KEEP, "a prompt sees earlier turns", "keep" },
+    { TL_HISTORY_NONE, "every prompt starts anew", "none" })
+ENUM (on_new_prompt_type, "GstTlOnNewPrompt",
+    { TL_NEW_PROMPT_QUEUE, "wait for the running reply", "queue" },
+    { TL_NEW_PROMPT_INTERRUPT, "cancel the running reply, flushing what was not consumed", "interrupt" },
+    { TL_NEW_PROMPT_DROP, "drop the new prompt", "drop" })
+ENUM (timestamp_mode_type, "GstTlTimestampMode",
+    { TL_TIME_AUTO, "running-time when live, else input", "auto" },
+    { TL_TIME_INPUT, "every token carries its prompt's time", "input" },
+    { TL_TIME_RUNNING, "the time a token was decoded", "running-time" },
+    { TL_TIME_PACED, "prompt time + index x token-duration", "paced" })
+ENUM (mode_type, "GstTlTextMode",
+    { TL_MODE_DELTA, "the new text of each token", "delta" },
+    { TL_MODE_WORD, "whole words", "word" },
+    { TL_MODE_SENTENCE, "whole sentences", "sentence" },
+    { TL_MODE_LINE, "whole lines", "line" },
+    { TL_MODE_REPLY, "the whole reply at its end", "reply" },
+    { TL_MODE_CUMULATIVE, "with each token all text so far", "cumulative" })
+
+typedef enum { KIND_STRING, KIND_OBJECT, KIND_BOOL, KIND_UINT, KIND_UINT64, KIND_DOUBLE, KIND_ENUM, KIND_LIST, KIND_STATS } Kind;
+
+typedef struct
+{
+  guint id;
+  guint owners;
+  const char *name, *blurb;
+  Kind kind;
+  double min, max, preset;
+  GType (*type) (void);
+  const char *text;             /* default of a string */
+  guint flags;
+} Row;
+
+#define RW G_PARAM_READWRITE
+#define READY (RW | GST_PARAM_MUTABLE_READY)
+#define PLAY (RW | GST_PARAM_MUTABLE_PLAYING)
+#define CONTROL (PLAY | GST_PARAM_CONTROLLABLE)
+#define MODELLED (TL_ON_TOKENIZE | TL_ON_GRAMMAR | TL_ON_DECODE | TL_ON_DETOKENIZE)
+#define SAMPLING (TL_ON_DECODE | TL_ON_CONFIG)
+
+static const Row rows[] = {
+  { TL_PROP_MODEL_PATH, MODELLED, "model-path", "File of the model; empty: the model of a neighbouring element", KIND_STRING, .flags = READY },
+  { TL_PROP_MODEL, MODELLED, "model", "Model object to use instead of a file", KIND_OBJECT, .flags = READY },
+  { TL_PROP_DEVICE, MODELLED, "device", "Compute device: auto, cpu, cuda", KIND_STRING, .text = "auto", .flags = READY },
+  { TL_PROP_FRAMING, TL_ON_TOKENIZE, "framing", "What makes a prompt", KIND_ENUM, .type = framing_type, .flags = READY },
+  { TL_PROP_SYSTEM_PROMPT, TL_ON_TOKENIZE, "system-prompt", "System message of the chat template", KIND_STRING, .flags = PLAY },
+  { TL_PROP_CHAT_TEMPLATE, TL_ON_TOKENIZE, "chat-template", "auto (the model's own), none, chatml, or a template", KIND_STRING, .text = "auto", .flags = PLAY },
+  { TL_PROP_MAX_PROMPT_TOKENS, TL_ON_TOKENIZE, "max-prompt-tokens", "Longest prompt in tokens; 0: the model's context less one", KIND_UINT, 0, G_MAXINT, 0, .flags = PLAY },
+  { TL_PROP_OVERFLOW, TL_ON_TOKENIZE, "overflow", "What happens to a longer prompt", KIND_ENUM, .type = overflow_type, .flags = PLAY },
+  { TL_PROP_TYPE, TL_ON_GRAMMAR, "type", "Kind of grammar", KIND_ENUM, .type = grammar_type, .flags = READY },
+  { TL_PROP_GRAMMAR, TL_ON_GRAMMAR, "grammar", "Source of the grammar", KIND_STRING, .flags = READY },
+  { TL_PROP_LOCATION, TL_ON_GRAMMAR, "location", "File that holds the grammar", KIND_STRING, .flags = READY },
+  { TL_PROP_HISTORY, TL_ON_TOKENIZE | TL_ON_DECODE, "history", "Whether a prompt sees earlier turns", KIND_ENUM, .type = history_type, .flags = READY },
+  { TL_PROP_MAX_TOKENS, SAMPLING, "max-tokens", "Most tokens of a reply; cut to the context left", KIND_UINT, 1, G_MAXINT, 256, .flags = CONTROL },
+  { TL_PROP_LOOPS, SAMPLING, "loops", "Times the loop block is applied; 0: the model's default", KIND_UINT, 0, 1024, 0, .flags = CONTROL },
+  { TL_PROP_TEMPERATURE, SAMPLING, "temperature", "Temperature; up to 0.01: the most likely token", KIND_DOUBLE, 0, 100, 0, .flags = CONTROL },
+  { TL_PROP_TOP_K, SAMPLING, "top-k", "Draw among the k most likely tokens; 0: all", KIND_UINT, 0, G_MAXINT, 50, .flags = CONTROL },
+  { TL_PROP_TOP_P, SAMPLING, "top-p", "Draw among the smallest set with this mass", KIND_DOUBLE, 0, 1, 1, .flags = CONTROL },
+  { TL_PROP_MIN_P, SAMPLING, "min-p", "Least probability relative to the most likely token", KIND_DOUBLE, 0, 1, 0, .flags = CONTROL },
+  { TL_PROP_REPETITION_PENALTY, SAMPLING, "repetition-penalty", "Divides the logits of tokens seen; 1: off", KIND_DOUBLE, 0.01, 100, 1, .flags = CONTROL },
+  { TL_PROP_SEED, SAMPLING, "seed", "Seed of the draws", KIND_UINT64, 0, 0, 0, .flags = PLAY },
+  { TL_PROP_CACHE_WINDOW, SAMPLING, "cache-window", "Positions a token sees; 0: all", KIND_UINT, 0, G_MAXINT, 0, .flags = READY },
+  { TL_PROP_IGNORE_EOS, SAMPLING, "ignore-eos", "Go on after an end token", KIND_BOOL, .flags = CONTROL },
+  { TL_PROP_STOP, SAMPLING, "stop", "Strings that end a reply; they are not part of it", KIND_LIST, .flags = PLAY },
+  { TL_PROP_ON_NEW_PROMPT, TL_ON_DECODE, "on-new-prompt", "What a prompt does that comes during a reply", KIND_ENUM, .type = on_new_prompt_type, .flags = PLAY },
+  { TL_PROP_MAX_QUEUED_PROMPTS, TL_ON_DECODE, "max-queued-prompts", "Prompts that may wait before upstream blocks", KIND_UINT, 1, 65535, 1, .flags = PLAY },
+  { TL_PROP_TIMESTAMP_MODE, TL_ON_DECODE, "timestamp-mode", "Where a token's PTS comes from", KIND_ENUM, .type = timestamp_mode_type, .flags = PLAY },
+  { TL_PROP_TOKEN_DURATION, TL_ON_DECODE, "token-duration", "Duration of a token in ns; 0: measured", KIND_UINT64, 0, 0, 0, .flags = PLAY },
+  { TL_PROP_TOKENS_PER_BUFFER, TL_ON_DECODE, "tokens-per-buffer", "Tokens collected into one buffer", KIND_UINT, 1, 4096, 1, .flags = PLAY },
+  { TL_PROP_LATENCY, TL_ON_DECODE, "latency", "Latency added to a live pipeline, in ms", KIND_UINT, 0, G_MAXINT, 0, .flags = PLAY },
+  { TL_PROP_RESET_ON_FLUSH, TL_ON_DECODE, "reset-on-flush", "An upstream flush forgets the conversation", KIND_BOOL, .flags = PLAY },
+  { TL_PROP_STATS, TL_ON_DECODE, "stats", "Figures of the last reply and totals", KIND_STATS, .flags = G_PARAM_READABLE },
+  { TL_PROP_MODE, TL_ON_DETOKENIZE, "mode", "What a text buffer holds", KIND_ENUM, .type = mode_type, .flags = READY },
+  { TL_PROP_SKIP_SPECIAL, TL_ON_DETOKENIZE, "skip-special", "Special tokens give no text", KIND_BOOL, .preset = TRUE, .flags = READY },
+  { TL_PROP_POST_MESSAGES, TL_ON_DECODE | TL_ON_SINK, "post-messages", "Post element messages on the bus", KIND_BOOL, .preset = TRUE, .flags = PLAY },
+  { TL_PROP_LAST_REPLY, TL_ON_SINK, "last-reply", "Text of the last whole reply", KIND_STRING, .flags = G_PARAM_READABLE },
+};
+
+static GParamSpec *
+pspec_new (const Row *row)
+{
+  GParamFlags flags = row->flags | G_PARAM_STATIC_STRINGS;
+
+  switch (row->kind) {
+    case KIND_STRING:
+      return g_param_spec_string (row->name, row->name, row->blurb, row->text, flags);
+    case KIND_OBJECT:
+      return g_param_spec_object (row->name, row->name, row->blurb, G_TYPE_OBJECT, flags);
+    case KIND_BOOL:
+      return g_param_spec_boolean (row->name, row->name, row->blurb, row->preset != 0, flags);
+    case KIND_UINT:
+      return g_param_spec_uint (row->name, row->name, row->blurb, row->min, row->max, row->preset, flags);
+    case KIND_UINT64:
+      return g_param_spec_uint64 (row->name, row->name, row->blurb, 0, G_MAXUINT64, row->preset, flags);
+    case KIND_DOUBLE:
+      return g_param_spec_double (row->name, row->name, row->blurb, row->min, row->max, row->preset, flags);
+    case KIND_ENUM:
+      return g_param_spec_enum (row->name, row->name, row->blurb, row->type (), row->preset, flags);
+    case KIND_LIST:
+      return gst_param_spec_array (row->name, row->name, row->blurb,
+          g_param_spec_string ("string", "string", "One string", NULL, RW | G_PARAM_STATIC_STRINGS), flags);
+    case KIND_STATS:
+      return g_param_spec_boxed (row->name, row->name, row->blurb, GST_TYPE_STRUCTURE, flags);
+  }
+  return NULL;
+}
+
+void
+tl_properties_install (GObjectClass *klass, guint owners)
+{
+  for (guint i = 0; i < G_N_ELEMENTS (rows); i++)
+    if (rows[i].owners & owners)
+      g_object_class_install_property (klass, rows[i].id, pspec_new (&rows[i]));
+}
+
+gboolean
+tl_property_belongs (guint id, guint owner)
+{
+  for (guint i = 0; i < G_N_ELEMENTS (rows); i++)
+    if (rows[i].id == id)
+      return (rows[i].owners & owner) != 0;
+  return FALSE;
+}

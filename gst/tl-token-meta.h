@@ -1,0 +1,35 @@
+/* gst/tl-token-meta.h — what a token or text buffer says about itself, as GstCustomMeta readable from any language.
+ *
+ * Fields and types: docs/wire-format.md. Registered once, by plugin_init.
+ */
+#pragma once
+
+#include <gst/gst.h>
+
+G_BEGIN_DECLS
+
+#define TL_TOKEN_META "GstTlTokenMeta"
+#define TL_TEXT_META "GstTlTextMeta"
+
+typedef struct
+{
+  guint64 prompt_id;
+  guint index;                  /* of the buffer's first token in its reply */
+  gboolean special;
+  guint loops;
+  const char *finish;           /* on the last token only */
+} TlTokenInfo;
+
+typedef struct
+{
+  guint64 prompt_id;
+  guint first_index, last_index;
+} TlTextInfo;
+
+void tl_token_meta_register (void);
+void tl_token_meta_add (GstBuffer *buffer, const TlTokenInfo *info);
+gboolean tl_token_meta_get (GstBuffer *buffer, TlTokenInfo *info);
+void tl_text_meta_add (GstBuffer *buffer, const TlTextInfo *info);
+gboolean tl_text_meta_get (GstBuffer *buffer, TlTextInfo *info);
+
+G_END_DECLS

@@ -1,0 +1,347 @@
+/* tests/gst/fake-engine.c — the engine interface of the elements with scripted tokens: no model, no time, no chance.
+ *
+ * Paths: "missing…" and "garbage…" do not open, "notokenizer…" has no text, "memory…" has no memory for a conversation;
+ * any other opens, and its name is its vocabulary. A test can block a step or a load on a condition and release it.
+ */
+#include "fake-engine.h"
+#include "tl-engine.h"
+
+#include <string.h>
+
+typedef struct { GObject parent; char *path, *hash; } FakeModel;
+typedef struct { GObjectClass parent; } FakeModelClass;
+GType fake_model_get_type (void);
+G_DEFINE_TYPE (FakeModel, fake_model, G_TYPE_OBJECT)
+
+typedef struct { GObject parent; guint max_tokens, numbers[16]; guint64 seed; double reals[16]; gboolean ignore_eos; char **stop; } FakeConfig;
+typedef struct { GObjectClass parent; } FakeConfigClass;
+GType fake_config_get_type (void);
+G_DEFINE_TYPE (FakeConfig, fake_config, G_TYPE_OBJECT)
+
+struct _TlEngineConversation { guint last; };
+struct _TlEngineReply { TlEngineConversation *conversation; guint n_prompt, next, max; gboolean prefilled; int cancelled; };
+struct _TlEngineDetokenizer { GByteArray *held; gboolean skip_special; };
+
+static GMutex lock;
+static GCond changed;
+static GPtrArray *script;
+static int fail_at = -1, block_at = -1;
+static gboolean blocked, load_blocked;
+static guint committed, loads, models, replies;
+
+#define SPECIAL_EOS 9999
+
+/* ---- control */
+
+#define SET(statement) do { g_mutex_lock (&lock); statement; g_cond_broadcast (&changed); g_mutex_unlock (&lock); } while (0)
+
+void
+fake_engine_script (const char *const *pieces, guint n)
+{
+  if (!script)
+    script = g_ptr_array_new_with_free_func (g_free);
+  g_ptr_array_set_size (script, 0);
+  for (guint i = 0; i < n; i++)
+    g_ptr_array_add (script, g_strdup (pieces[i]));
+}
+
+void fake_engine_fail_at (int token) { SET (fail_at = token); }
+void fake_engine_block_at (int token) { SET (block_at = token); }
+void fake_engine_release (void) { SET (block_at = -1); }
+void fake_engine_block_load (gboolean block) { SET (load_blocked = block); }
+guint fake_engine_committed (void) { return committed; }
+guint fake_engine_loads (void) { return loads; }
+guint fake_engine_models_alive (void) { return models; }
+guint fake_engine_replies_alive (void) { return replies; }
+
+void
+fake_engine_wait_blocked (void)
+{
+  g_mutex_lock (&lock);
+  while (!blocked)
+    g_cond_wait (&changed, &lock);
+  g_mutex_unlock (&lock);
+}
+
+/* ---- model */
+
+static void
+fake_model_finalize (GObject *object)
+{
+  g_free (((FakeModel *) object)->path);
+  g_free (((FakeModel *) object)->hash);
+  SET (models--);
+  G_OBJECT_CLASS (fake_model_parent_class)->finalize (object);
+}
+
+static void fake_model_class_init (FakeModelClass *klass) { G_OBJECT_CLASS (klass)->finalize = fake_model_finalize; }
+static void fake_model_init (FakeModel *self) { SET (models++); }
+
+GObject *
+tl_engine_model_open (const char *path, const char *device, GError **error)
+{
+  if (g_str_has_prefix (path, "missing") || g_str_has_prefix (path, "garbage")) {
+    g_set_error (error, G_IO_ERROR, G_IO_ERROR_NOT_FOUND, "tinyloop: %s: no such file, or not a model", path);
+    return NULL;
+  }
+  FakeModel *model = g_object_new (fake_model_get_type (), NULL);
+  model->path = g_strdup (path);
+  model->hash = g_strdup_printf ("vocab-of-%s", path);
+  return G_OBJECT (model);
+}
+
+static void
+on_cancel (GCancellable *cancellable, gpointer data)
+{
+  SET ();
+}
+
+gboolean
+tl_engine_model_load (GObject *model, TlEngineProgress progress, gpointer data, GCancellable *cancellable, GError **error)
+{
+  gulong id = g_cancellable_connect (cancellable, G_CALLBACK (on_cancel), NULL, NULL);
+
+  progress (50, data);
+  g_mutex_lock (&lock);
+  loads++;
+  while (load_blocked && !g_cancellable_is_cancelled (cancellable))
+    g_cond_wait (&changed, &lock);
+  g_mutex_unlock (&lock);
+  g_cancellable_disconnect (cancellable, id);
+  return !g_cancellable_set_error_if_cancelled (cancellable, error);
+}
+
+const char *tl_engine_model_vocab_hash (GObject *model) { return ((FakeModel *) model)->hash; }
+guint tl_engine_model_vocab_size (GObject *model) { return 10000; }
+guint tl_engine_model_context_size (GObject *model) { return 64; }
+gboolean tl_engine_model_keeps_history (GObject *model) { return FALSE; }
+
+/* ---- text */
+
+static gboolean
+has_text (GObject *model, GError **error)
+{
+  if (!g_str_has_prefix (((FakeModel *) model)->path, "notokenizer"))
+    return TRUE;
+  g_set_error_literal (error, G_IO_ERROR, G_IO_ERROR_NOT_SUPPORTED, "the model has no tokenizer");
+  return FALSE;
+}
+
+char *
+tl_engine_render (GObject *model, const char *chat_template, const char *system_prompt, const char *role,
+    const char *text, gboolean first_turn, GError **error)
+{
+  if (!has_text (model, error))
+    return NULL;
+  return system_prompt && first_turn ? g_strdup_printf ("%s|%s", system_prompt, text) : g_strdup (text);
+}
+
+GArray *
+tl_engine_encode (GObject *model, const char *text, gsize length, gboolean special, GError **error)
+{
+  GArray *ids = g_array_new (FALSE, FALSE, sizeof (gint32));
+
+  for (gsize i = 0; i < length; i++) {
+    gint32 id = (guint8) text[i];
+    g_array_append_val (ids, id);
+  }
+  return ids;
+}
+
+TlEngineDetokenizer *
+tl_engine_detokenizer_new (GObject *model, gboolean skip_special, GError **error)
+{
+  if (!has_text (model, error))
+    return NULL;
+  TlEngineDetokenizer *d = g_new0 (TlEngineDetokenizer, 1);
+  d->held = g_byte_array_new ();
+  d->skip_special = skip_special;
+  return d;
+}
+
+GBytes *
+tl_engine_detokenizer_push (TlEngineDetokenizer *d, gint32 id)
+{
+  const char *end, *piece = id == SPECIAL_EOS ? (d->skip_special ? "" : "<eos>") : g_ptr_array_index (script, id - 256);
+
+  g_byte_array_append (d->held, (const guint8 *) piece, strlen (piece));
+  g_utf8_validate_len ((const char *) d->held->data, d->held->len, &end);
+  gsize n = d->held->len ? end - (const char *) d->held->data : 0;
+  GBytes *out = g_bytes_new (d->held->data, n);
+  g_byte_array_remove_range (d->held, 0, n);
+  return out;
+}
+
+GBytes *
+tl_engine_detokenizer_flush (TlEngineDetokenizer *d)
+{
+  guint n = d->held->len;
+  g_byte_array_set_size (d->held, 0);
+  return g_bytes_new ("\xef\xbf\xbd", n ? 3 : 0);
+}
+
+void
+tl_engine_detokenizer_free (TlEngineDetokenizer *d)
+{
+  g_byte_array_unref (d->held);
+  g_free (d);
+}
+
+/* ---- generation */
+
+static void
+config_set (GObject *object, guint id, const GValue *value, GParamSpec *pspec)
+{
+  FakeConfig *c = (FakeConfig *) object;
+
+  if (G_IS_PARAM_SPEC_UINT (pspec))
+    c->numbers[id] = g_value_get_uint (value);
+  else if (G_IS_PARAM_SPEC_DOUBLE (pspec))
+    c->reals[id] = g_value_get_double (value);
+  else if (G_IS_PARAM_SPEC_UINT64 (pspec))
+    c->seed = g_value_get_uint64 (value);
+  else if (G_IS_PARAM_SPEC_BOOLEAN (pspec))
+    c->ignore_eos = g_value_get_boolean (value);
+  else {
+    g_strfreev (c->stop);
+    c->stop = g_value_dup_boxed (value);
+  }
+}
+
+static void
+config_get (GObject *object, guint id, GValue *value, GParamSpec *pspec)
+{
+  FakeConfig *c = (FakeConfig *) object;
+
+  if (G_IS_PARAM_SPEC_UINT (pspec))
+    g_value_set_uint (value, c->numbers[id]);
+  else if (G_IS_PARAM_SPEC_DOUBLE (pspec))
+    g_value_set_double (value, c->reals[id]);
+  else if (G_IS_PARAM_SPEC_UINT64 (pspec))
+    g_value_set_uint64 (value, c->seed);
+  else if (G_IS_PARAM_SPEC_BOOLEAN (pspec))
+    g_value_set_boolean (value, c->ignore_eos);
+  else
+    g_value_set_boxed (value, c->stop);
+}
+
+static void
+config_finalize (GObject *object)
+{
+  g_strfreev (((FakeConfig *) object)->stop);
+  G_OBJECT_CLASS (fake_config_parent_class)->finalize (object);
+}
+
+static void
+fake_config_class_init (FakeConfigClass *klass)
+{
+  GObjectClass *object = G_OBJECT_CLASS (klass);
+  const char *numbers[] = { "max-tokens", "loops", "top-k", "cache-window" };
+  const char *reals[] = { "temperature", "top-p", "min-p", "repetition-penalty" };
+  guint id = 1;
+
+  object->set_property = config_set;
+  object->get_property = config_get;
+  object->finalize = config_finalize;
+  for (guint i = 0; i < 4; i++)
+    g_object_class_install_property (object, id++, g_param_spec_uint (numbers[i], NULL, NULL, 0, G_MAXUINT, 64, G_PARAM_READWRITE));
+  for (guint i = 0; i < 4; i++)
+    g_object_class_install_property (object, id++, g_param_spec_double (reals[i], NULL, NULL, 0, 100, 0, G_PARAM_READWRITE));
+  g_object_class_install_property (object, id++, g_param_spec_uint64 ("seed", NULL, NULL, 0, G_MAXUINT64, 0, G_PARAM_READWRITE));
+  g_object_class_install_property (object, id++, g_param_spec_boolean ("ignore-eos", NULL, NULL, FALSE, G_PARAM_READWRITE));
+  g_object_class_install_property (object, id++, g_param_spec_boxed ("stop", NULL, NULL, G_TYPE_STRV, G_PARAM_READWRITE));
+}
+
+static void fake_config_init (FakeConfig *self) { self->numbers[1] = 64; }
+GObject *tl_engine_config_new (void) { return g_object_new (fake_config_get_type (), NULL); }
+
+TlEngineConversation *
+tl_engine_conversation_new (GObject *model, GError **error)
+{
+  if (!g_str_has_prefix (((FakeModel *) model)->path, "memory"))
+    return g_new0 (TlEngineConversation, 1);
+  g_set_error_literal (error, G_IO_ERROR, G_IO_ERROR_NO_SPACE, "the cache needs 100 bytes, 10 are free");
+  return NULL;
+}
+
+void tl_engine_conversation_free (TlEngineConversation *conversation) { g_free (conversation); }
+
+gboolean
+tl_engine_conversation_truncate (TlEngineConversation *conversation, guint n_tokens, GError **error)
+{
+  SET (committed = conversation->last = MIN (n_tokens, conversation->last));
+  return TRUE;
+}
+
+TlEngineReply *
+tl_engine_reply_begin (TlEngineConversation *conversation, const gint32 *ids, gsize n_ids, gboolean keep,
+    GObject *config, GError **error)
+{
+  if (n_ids > 63) {
+    g_set_error (error, G_IO_ERROR, G_IO_ERROR_MESSAGE_TOO_LARGE, "%zu tokens do not fit a context of 64", n_ids);
+    return NULL;
+  }
+  TlEngineReply *reply = g_new0 (TlEngineReply, 1);
+  *reply = (TlEngineReply) { conversation, n_ids, 0, ((FakeConfig *) config)->numbers[1] };
+  SET (replies++);
+  return reply;
+}
+
+TlEngineStep
+tl_engine_reply_step (TlEngineReply *reply, TlEngineToken *token, GError **error)
+{
+  guint n = script ? script->len : 0;
+
+  if (!reply->prefilled) {
+    reply->prefilled = TRUE;
+    return TL_ENGINE_STEP_PREFILL;
+  }
+  g_mutex_lock (&lock);
+  while (block_at == (int) reply->next && !reply->cancelled) {
+    blocked = TRUE;
+    g_cond_broadcast (&changed);
+    g_cond_wait (&changed, &lock);
+  }
+  blocked = FALSE;
+  gboolean fails = fail_at == (int) reply->next, cancelled = reply->cancelled;
+  g_mutex_unlock (&lock);
+
+  if (cancelled) {
+    token->finish = "cancelled";
+    return TL_ENGINE_STEP_END;
+  }
+  if (fails) {
+    g_set_error (error, G_IO_ERROR, G_IO_ERROR_FAILED, "a logit is not a number at token %u", reply->next);
+    return TL_ENGINE_STEP_ERROR;
+  }
+  if (reply->next >= n) {
+    token->finish = "eos";
+    return TL_ENGINE_STEP_END;
+  }
+  token->id = 256 + reply->next++;
+  token->loops = 4;
+  token->finish = reply->next == reply->max ? "length" : NULL;
+  return TL_ENGINE_STEP_TOKEN;
+}
+
+void tl_engine_reply_cancel (TlEngineReply *reply) { SET (reply->cancelled = TRUE); }
+
+void
+tl_engine_reply_get_figures (TlEngineReply *reply, TlEngineFigures *figures)
+{
+  *figures = (TlEngineFigures) { reply->n_prompt, 0, 4 };
+}
+
+void
+tl_engine_reply_commit (TlEngineReply *reply, guint n_pushed)
+{
+  SET (committed = reply->conversation->last = n_pushed; replies--);
+  g_free (reply);
+}
+
+void
+tl_engine_reply_abort (TlEngineReply *reply)
+{
+  SET (committed = 0; replies--);
+  g_free (reply);
+}

@@ -1,0 +1,16 @@
+/* tests/gst/fake-engine.h — what a test tells the fake engine before and while elements run on it. */
+#pragma once
+
+#include <glib.h>
+
+/* tokens of every reply, as bytes; a prompt's byte is its token */
+void fake_engine_script (const char *const *pieces, guint n_pieces);
+void fake_engine_fail_at (int token);           /* the step that would give this token is an error */
+void fake_engine_block_at (int token);          /* … waits until released or cancelled */
+void fake_engine_wait_blocked (void);
+void fake_engine_release (void);
+void fake_engine_block_load (gboolean block);
+guint fake_engine_committed (void);             /* tokens of the last commit */
+guint fake_engine_loads (void);
+guint fake_engine_models_alive (void);
+guint fake_engine_replies_alive (void);
