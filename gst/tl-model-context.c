@@ -22,6 +22,7 @@ typedef struct
   GError *error;
   guint users;                  /* holders; the last one cancels a running load */
   GCancellable *cancellable;
+  GThread *thread;              /* the last load's, until somebody joins it */
 } Load;
 
 typedef struct
@@ -40,6 +41,7 @@ static void
 load_free (Load *load)
 {
   g_clear_error (&load->error);
+  g_clear_pointer (&load->thread, g_thread_unref);
   g_object_unref (load->cancellable);
   g_mutex_clear (&load->lock);
   g_cond_clear (&load->changed);
@@ -126,13 +128,15 @@ load_use (GObject *model, GstElement *element)
 
     *job = (LoadJob) { g_object_ref (model), gst_object_ref (element) };
     g_clear_error (&load->error);
+    g_clear_pointer (&load->thread, g_thread_unref);
     g_cancellable_reset (load->cancellable);
     load->state = LOAD_RUNNING;
-    g_thread_unref (g_thread_new ("tl-load", load_thread, job));
+    load->thread = g_thread_new ("tl-load", load_thread, job);
   }
   g_mutex_unlock (&load->lock);
 }
 
+/* counts the element out; the last one ends a running load and waits for its thread */
 static void
 load_leave (GObject *model)
 {
@@ -141,12 +145,12 @@ load_leave (GObject *model)
   if (!load)
     return;
   g_mutex_lock (&load->lock);
-  if (--load->users == 0 && load->state == LOAD_RUNNING) {
+  GThread *thread = --load->users == 0 ? g_steal_pointer (&load->thread) : NULL;
+  if (thread && load->state == LOAD_RUNNING)
     g_cancellable_cancel (load->cancellable);
-    while (load->state == LOAD_RUNNING)
-      g_cond_wait (&load->changed, &load->lock);
-  }
   g_mutex_unlock (&load->lock);
+  if (thread)
+    g_thread_join (thread);
 }
 
 static void

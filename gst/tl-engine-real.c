@@ -1,0 +1,320 @@
+/* gst/tl-engine-real.c — the engine interface of the elements on libtinyloop's public API.
+ *
+ * Linked into the plugin only; element tests link a fake instead. Chat forms: a row per convention that a vocabulary's
+ * special tokens give away; a checkpoint's own template needs an interpreter that this version does not have.
+ */
+#include "tl-engine.h"
+
+#include "tinyloop.h"
+
+#include <string.h>
+
+struct _TlEngineConversation
+{
+  TlConversation *conversation;
+};
+
+struct _TlEngineReply
+{
+  TlConversation *conversation;
+  TlGenerator *generator;
+};
+
+struct _TlEngineDetokenizer
+{
+  TlDetokenizer *detokenizer;
+};
+
+/* ---- model */
+
+GObject *
+tl_engine_model_open (const char *path, const char *device, GError **error)
+{
+  const char *actual = g_str_equal (device, "auto") ? "cpu" : device;
+  g_autoptr (TlModel) model = g_object_new (TL_TYPE_MODEL, "path", path, "device", actual, NULL);
+
+  return tl_model_open (model, error) ? G_OBJECT (g_steal_pointer (&model)) : NULL;
+}
+
+typedef struct
+{
+  TlEngineProgress progress;
+  gpointer data;
+} Listener;
+
+static void
+on_load_progress (TlModel *model, GParamSpec *pspec, Listener *listener)
+{
+  g_auto (GValue) percent = G_VALUE_INIT;
+
+  g_value_init (&percent, G_TYPE_UINT);
+  g_object_get_property (G_OBJECT (model), "load-progress", &percent);
+  listener->progress (g_value_get_uint (&percent), listener->data);
+}
+
+gboolean
+tl_engine_model_load (GObject *model, TlEngineProgress progress, gpointer data, GCancellable *cancellable,
+    GError **error)
+{
+  Listener listener = { progress, data };
+  gulong id = g_signal_connect (model, "notify::load-progress", G_CALLBACK (on_load_progress), &listener);
+  gboolean ok = tl_model_load (TL_MODEL (model), cancellable, error);
+
+  g_signal_handler_disconnect (model, id);
+  return ok;
+}
+
+const char *
+tl_engine_model_vocab_hash (GObject *model)
+{
+  return tl_model_get_vocab_hash (TL_MODEL (model));
+}
+
+guint
+tl_engine_model_vocab_size (GObject *model)
+{
+  return tl_model_get_vocab_size (TL_MODEL (model));
+}
+
+guint
+tl_engine_model_context_size (GObject *model)
+{
+  return tl_model_get_max_seq_len (TL_MODEL (model));
+}
+
+gboolean
+tl_engine_model_keeps_history (GObject *model)
+{
+  return tl_model_get_keeps_history (TL_MODEL (model));
+}
+
+/* ---- text */
+
+typedef struct
+{
+  const char *name;             /* value of chat-template */
+  const char *marks[2];         /* special tokens that give the convention away */
+  const char *system_head, *system_tail;
+  const char *next_turn;        /* before a turn that continues */
+  const char *head, *tail;      /* around the text; head may name the role by %s */
+} ChatForm;
+
+static const ChatForm chat_forms[] = {
+  { "chatml", { "<|im_start|>", "<|im_end|>" }, "<|im_start|>system\n", "<|im_end|>\n", "\n", "<|im_start|>%s\n",
+      "<|im_end|>\n<|im_start|>assistant\n" },
+  { "command", { "<|cmd|>", "<|json|>" }, "", "", "", "<|cmd|>", "<|json|>" },
+};
+
+static TlTokenizer *
+tokenizer_of (GObject *model, GError **error)
+{
+  TlTokenizer *tokenizer = tl_model_get_tokenizer (TL_MODEL (model));
+
+  if (!tokenizer)
+    g_set_error (error, TL_ERROR, TL_ERROR_UNSUPPORTED,
+        "%s has no tokenizer; convert it again with one, or send it tokens", tl_model_get_path (TL_MODEL (model)));
+  return tokenizer;
+}
+
+static const ChatForm *
+find_form (TlTokenizer *tokenizer, const char *wanted, GError **error)
+{
+  gboolean automatic = g_str_equal (wanted, "auto");
+
+  for (guint i = 0; i < G_N_ELEMENTS (chat_forms); i++) {
+    const ChatForm *form = &chat_forms[i];
+
+    if (automatic ? tl_tokenizer_find (tokenizer, form->marks[0]) >= 0
+        && tl_tokenizer_find (tokenizer, form->marks[1]) >= 0 : g_str_equal (wanted, form->name))
+      return form;
+  }
+  if (!automatic && !g_str_equal (wanted, "none"))
+    g_set_error (error, TL_ERROR, TL_ERROR_UNSUPPORTED,
+        "chat-template '%.40s' is not known; use auto, none, chatml or command", wanted);
+  return NULL;
+}
+
+char *
+tl_engine_render (GObject *model, const char *chat_template, const char *system_prompt, const char *role,
+    const char *text, gboolean first_turn, GError **error)
+{
+  TlTokenizer *tokenizer = tokenizer_of (model, error);
+  g_autoptr (GError) unknown = NULL;
+
+  if (!tokenizer)
+    return NULL;
+  const ChatForm *form = find_form (tokenizer, chat_template, &unknown);
+  if (unknown) {
+    g_propagate_error (error, g_steal_pointer (&unknown));
+    return NULL;
+  }
+  if (!form)
+    return g_strdup (text);
+
+  g_autoptr (GString) out = g_string_new (NULL);
+  if (!first_turn)
+    g_string_append (out, form->next_turn);
+  else if (system_prompt && *system_prompt)
+    g_string_append_printf (out, "%s%s%s", form->system_head, system_prompt, form->system_tail);
+  g_auto (GStrv) head = g_strsplit (form->head, "%s", 2);
+  g_string_append (out, head[0]);
+  if (head[1])
+    g_string_append_printf (out, "%s%s", role, head[1]);
+  g_string_append (out, text);
+  g_string_append (out, form->tail);
+  return g_string_free (g_steal_pointer (&out), FALSE);
+}
+
+GArray *
+tl_engine_encode (GObject *model, const char *text, gsize length, gboolean special, GError **error)
+{
+  TlTokenizer *tokenizer = tokenizer_of (model, error);
+
+  return tokenizer ? tl_tokenizer_encode (tokenizer, text, length, special ? TL_ENCODE_SPECIAL : TL_ENCODE_NONE, error)
+      : NULL;
+}
+
+TlEngineDetokenizer *
+tl_engine_detokenizer_new (GObject *model, gboolean skip_special, GError **error)
+{
+  TlTokenizer *tokenizer = tokenizer_of (model, error);
+
+  if (!tokenizer)
+    return NULL;
+  TlEngineDetokenizer *detokenizer = g_new (TlEngineDetokenizer, 1);
+  detokenizer->detokenizer = tl_detokenizer_new (tokenizer,
+      skip_special ? TL_DETOKENIZER_SKIP_SPECIAL : TL_DETOKENIZER_NONE);
+  return detokenizer;
+}
+
+GBytes *
+tl_engine_detokenizer_push (TlEngineDetokenizer *detokenizer, gint32 id)
+{
+  GBytes *text = tl_detokenizer_push (detokenizer->detokenizer, id);
+
+  return text ? text : g_bytes_new (NULL, 0);
+}
+
+GBytes *
+tl_engine_detokenizer_flush (TlEngineDetokenizer *detokenizer)
+{
+  GBytes *text = tl_detokenizer_flush (detokenizer->detokenizer);
+
+  return text ? text : g_bytes_new (NULL, 0);
+}
+
+void
+tl_engine_detokenizer_free (TlEngineDetokenizer *detokenizer)
+{
+  g_object_unref (detokenizer->detokenizer);
+  g_free (detokenizer);
+}
+
+/* ---- generation */
+
+GObject *
+tl_engine_config_new (void)
+{
+  return G_OBJECT (tl_generate_config_new ());
+}
+
+TlEngineConversation *
+tl_engine_conversation_new (GObject *model, GError **error)
+{
+  TlEngineConversation *conversation = g_new (TlEngineConversation, 1);
+
+  conversation->conversation = tl_conversation_new (TL_MODEL (model));
+  return conversation;
+}
+
+void
+tl_engine_conversation_free (TlEngineConversation *conversation)
+{
+  g_object_unref (conversation->conversation);
+  g_free (conversation);
+}
+
+gboolean
+tl_engine_conversation_truncate (TlEngineConversation *conversation, guint n_tokens, GError **error)
+{
+  if (tl_conversation_truncate (conversation->conversation, n_tokens))
+    return TRUE;
+  g_set_error_literal (error, TL_ERROR, TL_ERROR_INVALID_ARGUMENT, "no finished reply to truncate");
+  return FALSE;
+}
+
+TlEngineReply *
+tl_engine_reply_begin (TlEngineConversation *conversation, const gint32 *ids, gsize n_ids, gboolean keep,
+    GObject *config, GError **error)
+{
+  g_autoptr (GBytes) bytes = g_bytes_new (ids, n_ids * sizeof (gint32));
+  TlGenerator *generator;
+
+  if (!tl_generate_config_validate (TL_GENERATE_CONFIG (config), error))
+    return NULL;
+  generator = tl_conversation_begin (conversation->conversation, bytes, TL_GENERATE_CONFIG (config), TL_PROMPT_QUEUE,
+      keep ? TL_HISTORY_KEEP : TL_HISTORY_NONE, NULL, error);
+  if (!generator)
+    return NULL;
+  TlEngineReply *reply = g_new (TlEngineReply, 1);
+  *reply = (TlEngineReply) { g_object_ref (conversation->conversation), generator };
+  return reply;
+}
+
+TlEngineStep
+tl_engine_reply_step (TlEngineReply *reply, TlEngineToken *token, GError **error)
+{
+  g_autoptr (TlToken) given = NULL;
+
+  switch (tl_generator_step (reply->generator, &given, NULL, error)) {
+    case TL_STEP_PASS:
+      return TL_ENGINE_STEP_PREFILL;
+    case TL_STEP_TOKEN:
+      *token = (TlEngineToken) { given->id, given->special, given->loops,
+        given->finish == TL_FINISH_NONE ? NULL : tl_finish_reason_to_string (given->finish) };
+      return TL_ENGINE_STEP_TOKEN;
+    case TL_STEP_END:
+      token->finish = tl_finish_reason_to_string (tl_generator_get_finish_reason (reply->generator));
+      return TL_ENGINE_STEP_END;
+    case TL_STEP_ERROR:
+      break;
+  }
+  return TL_ENGINE_STEP_ERROR;
+}
+
+void
+tl_engine_reply_cancel (TlEngineReply *reply)
+{
+  tl_generator_cancel (reply->generator);
+}
+
+void
+tl_engine_reply_get_figures (TlEngineReply *reply, TlEngineFigures *figures)
+{
+  TlGenerationFigures given;
+
+  tl_generator_get_figures (reply->generator, &given);
+  *figures = (TlEngineFigures) { given.prompt_tokens, given.cached_tokens, given.loops };
+}
+
+static void
+reply_free (TlEngineReply *reply)
+{
+  g_object_unref (reply->generator);
+  g_object_unref (reply->conversation);
+  g_free (reply);
+}
+
+void
+tl_engine_reply_commit (TlEngineReply *reply, guint n_pushed)
+{
+  tl_conversation_commit (reply->conversation, reply->generator, n_pushed);
+  reply_free (reply);
+}
+
+void
+tl_engine_reply_abort (TlEngineReply *reply)
+{
+  tl_conversation_abort (reply->conversation, reply->generator);
+  reply_free (reply);
+}
