@@ -10,6 +10,8 @@ typedef struct
   const char *name;
   GError **error;
   gboolean failed;
+  TlHasTensor has;
+  gpointer has_data;
 } Reader;
 
 static void
@@ -113,13 +115,16 @@ read_rope (Reader *r, TlDescriptor *d)
   JsonNode *node = member (r, "rope_scaling");
   d->rope_theta = number (r, "rope_theta", 10000);
   if (!node)
+    node = member (r, "rope_parameters");       /* newer configs: theta stands inside */
+  if (!node)
     return;
   if (!JSON_NODE_HOLDS_OBJECT (node))
     {
       fail (r, TL_ERROR_BAD_FILE, "rope_scaling", "is no object");
       return;
     }
-  Reader s = { json_node_get_object (node), r->name, r->error, r->failed };
+  Reader s = { json_node_get_object (node), r->name, r->error, r->failed, NULL, NULL };
+  d->rope_theta = number (&s, "rope_theta", d->rope_theta);
   const char *type = text (&s, "rope_type", text (&s, "type", "default"));
   d->rope_factor = number (&s, "factor", 1);
   if (g_str_equal (type, "linear"))
@@ -261,15 +266,113 @@ read_looped (Reader *r, TlConfig *c)
   fail (r, TL_ERROR_UNSUPPORTED, "injection", "is not none, add or linear_cat");
 }
 
-static const struct { const char *model_type; void (*read) (Reader *r, TlConfig *c); } families[] = {
+/* --- Huginn and the models retrofitted in its layout: one model_type, own key names --- */
+
+/* the first of two spellings that is there */
+static guint
+size_of_either (Reader *r, const char *key, const char *other, gint64 fallback)
+{
+  return member (r, key) ? size (r, key, fallback) : size (r, other, fallback);
+}
+
+/* classes and switches of the family's code base that have one implementation here */
+static void
+refuse_other_classes (Reader *r)
+{
+  static const struct { const char *key, *expected; } classes[] = {
+    { "norm_class_name", "RMSNorm_llama" }, { "mlp_class_name", "GatedMLP" }, { "nonlin_name", "SiLU" },
+    { "block_class_name", "SandwichBlock" }, { "injection_type", "linear" },
+  };
+  for (guint i = 0; i < G_N_ELEMENTS (classes); i++)
+    if (!g_str_equal (text (r, classes[i].key, classes[i].expected), classes[i].expected))
+      fail (r, TL_ERROR_UNSUPPORTED, classes[i].key, "has a value that is not implemented in this version");
+  if (flag (r, "bias", FALSE))
+    fail (r, TL_ERROR_UNSUPPORTED, "bias", "is not implemented for this family");
+  if (number (r, "test_time_noise", 0) != 0)
+    fail (r, TL_ERROR_UNSUPPORTED, "test_time_noise", "is not implemented in this version");
+}
+
+/* what the state starts as; the random start is a truncated normal, scaled like the embedding in Huginn only */
+static void
+read_state (Reader *r, TlDescriptor *d, gboolean huginn)
+{
+  const char *mode = text (r, "initial_state_mode", "random");
+  d->state_std = (float) sqrt (2.0 / (5.0 * d->d_model));
+  d->state_clip = 3;
+  d->state_scale = huginn ? d->embed_scale : 1;
+  d->state_init = g_str_equal (mode, "random") ? TL_STATE_INIT_TRUNC_NORMAL : TL_STATE_INIT_PRELUDE;
+  d->inject_first_step = !g_str_equal (mode, "skip-adapter");
+  if (!g_str_equal (mode, "random") && !g_str_equal (mode, "embed-init") && d->inject_first_step)
+    fail (r, TL_ERROR_UNSUPPORTED, "initial_state_mode", "is not random, embed-init or skip-adapter");
+  if (d->state_init == TL_STATE_INIT_TRUNC_NORMAL && !g_str_equal (text (r, "state_init", "like-init"), "like-init"))
+    fail (r, TL_ERROR_UNSUPPORTED, "state_init", "is not like-init");
+}
+
+static void
+read_raven_variant (Reader *r, TlConfig *c, gboolean huginn)
+{
+  TlDescriptor *d = c->descriptor;
+  gboolean olmo = !huginn && r->has ("transformer.core_block.0.attn.q_norm.weight", r->has_data);
+
+  c->names = huginn ? TL_NAMES_HUGINN : olmo ? TL_NAMES_RETROFIT_OLMO : TL_NAMES_RETROFIT_LLAMA;
+  d->placement = huginn ? TL_PLACEMENT_SANDWICH_RESID : olmo ? TL_PLACEMENT_POST_OUT : TL_PLACEMENT_PRE;
+  d->norm_pre_coda = huginn ? TL_NORM_REF_FINAL : TL_NORM_REF_NONE;
+  d->qk_norm = olmo ? TL_QK_NORM_FULL_WIDTH : TL_QK_NORM_NONE;
+  d->qk_norm_eps = d->norm_eps;
+  d->qk_bias_pre_rope = r->has ("transformer.core_block.0.attn.qk_bias", r->has_data);
+  read_rope (r, d);
+  if (huginn)
+    {
+      d->rope_layout = TL_ROPE_INTERLEAVED;
+      d->rope_theta = number (r, "rope_base", 50000);
+    }
+}
+
+static void
+read_raven (Reader *r, TlConfig *c)
+{
+  TlDescriptor *d = c->descriptor;
+  JsonNode *init = member (r, "init_values");
+  gboolean huginn = r->has ("transformer.core_block.0.norm_3.weight", r->has_data);
+
+  d->vocab_size = size (r, "vocab_size", -1);
+  d->vocab_padded = size (r, "padded_vocab_size", d->vocab_size);
+  d->d_model = d->d_state = size_of_either (r, "n_embd", "hidden_size", -1);
+  d->d_ff = size (r, "intermediate_size", -1);
+  d->n_heads = MAX (size_of_either (r, "n_heads", "num_attention_heads", -1), 1);
+  d->n_kv_heads = size (r, "num_key_value_heads", d->n_heads);
+  d->rope_dims = d->head_dim = size (r, "head_dim", d->d_model / d->n_heads);
+  d->max_seq_len = huginn ? size (r, "block_size", 4096) : size_of_either (r, "max_position_embeddings", "block_size", 2048);
+  d->norm_eps = number (r, "norm_eps", 1e-6);
+  d->tie_head = member (r, "tie_embeddings") ? flag (r, "tie_embeddings", TRUE) : flag (r, "tie_word_embeddings", TRUE);
+  d->n_blocks[TL_STACK_PRE] = size (r, "n_layers_in_prelude", -1);
+  d->n_blocks[TL_STACK_LOOP] = size (r, "n_layers_in_recurrent_block", -1);
+  d->n_blocks[TL_STACK_CODA] = size (r, "n_layers_in_coda", -1);
+  d->inject = TL_INJECT_LINEAR_CAT;
+  d->embed_scale = huginn ? (float) sqrt (d->d_model) : 1;
+  if (init && JSON_NODE_HOLDS_OBJECT (init))
+    {
+      Reader s = { json_node_get_object (init), r->name, r->error, r->failed, NULL, NULL };
+      d->embed_scale = number (&s, "embed_scale", d->embed_scale);
+      r->failed = s.failed;
+    }
+  set_loops (d, size (r, "mean_recurrence", 32), FALSE);
+  read_raven_variant (r, c, huginn);
+  read_state (r, d, huginn);
+  refuse_other_classes (r);
+  refuse_fields_without_axis (r);
+}
+
+static const struct { const char *model_type; void (*read) (Reader *r, TlConfig *c); gboolean own_keys; } families[] = {
   { "llama", read_llama }, { "qwen2", read_qwen2 }, { "qwen3", read_qwen3 }, { "olmo2", read_olmo2 },
   { "nanbeige", read_nanbeige }, { "ouro", read_ouro }, { "tinyloop-looped", read_looped },
+  { "huginn_raven", read_raven, TRUE },
 };
 
 gboolean
-tl_config_read (JsonObject *config, const char *name, TlConfig *out, GError **error)
+tl_config_read (JsonObject *config, const char *name, TlHasTensor has, gpointer data, TlConfig *out, GError **error)
 {
-  Reader r = { config, name, error, FALSE };
+  Reader r = { config, name, error, FALSE, has, data };
   const char *type = text (&r, "model_type", "");
   g_autoptr (TlDescriptor) d = tl_descriptor_new ();
   out->descriptor = d;
@@ -279,7 +382,8 @@ tl_config_read (JsonObject *config, const char *name, TlConfig *out, GError **er
     if (g_str_equal (type, families[i].model_type))
       {
         d->family = g_strdup (type);
-        read_common (&r, d);
+        if (!families[i].own_keys)
+          read_common (&r, d);
         families[i].read (&r, out);
         break;
       }

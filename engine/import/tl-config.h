@@ -10,11 +10,15 @@
 
 G_BEGIN_DECLS
 
-typedef enum { TL_NAMES_LLAMA, TL_NAMES_OLMO2, TL_NAMES_OURO, TL_NAMES_CANONICAL } TlNames;
+typedef enum { TL_NAMES_LLAMA, TL_NAMES_OLMO2, TL_NAMES_OURO, TL_NAMES_CANONICAL, TL_NAMES_HUGINN,
+  TL_NAMES_RETROFIT_LLAMA, TL_NAMES_RETROFIT_OLMO } TlNames;
 
 typedef struct { TlDescriptor *descriptor; TlNames names; } TlConfig;
 
+/* whether the folder has a tensor: some families can only be told apart by that */
+typedef gboolean (*TlHasTensor) (const char *name, gpointer data);
+
 /* FALSE with UNSUPPORTED or BAD_FILE naming the field; name: for messages */
-gboolean tl_config_read (JsonObject *config, const char *name, TlConfig *out, GError **error);
+gboolean tl_config_read (JsonObject *config, const char *name, TlHasTensor has, gpointer data, TlConfig *out, GError **error);
 
 G_END_DECLS

@@ -43,7 +43,39 @@ static const Name ouro_names[] = {
   { "exit_gate.weight", "model.early_exit_gate.weight" }, { "exit_gate.bias", "model.early_exit_gate.bias" },
   { NULL, NULL },
 };
-static const Name *const extra_names[] = { NULL, olmo2_names, ouro_names, NULL };       /* by TlNames */
+static const Name huginn_names[] = {
+  { "attn_norm.weight", "norm_1.weight" }, { "attn_out_norm.weight", "norm_2.weight" },
+  { "mlp_norm.weight", "norm_3.weight" }, { "mlp_out_norm.weight", "norm_4.weight" }, { NULL, NULL },
+};
+static const Name retrofit_llama_names[] = {
+  { "attn_norm.weight", "norm_1.weight" }, { "mlp_norm.weight", "norm_2.weight" }, { NULL, NULL },
+};
+static const Name retrofit_olmo_names[] = {
+  { "attn_out_norm.weight", "norm_1.weight" }, { "mlp_out_norm.weight", "norm_2.weight" },
+  { "attn.q_norm.weight", "attn.q_norm.weight" }, { "attn.k_norm.weight", "attn.k_norm.weight" }, { NULL, NULL },
+};
+/* what Huginn's layout calls the rest; q, k, v and gate, up are rows of one tensor each */
+static const Name raven_names[] = {
+  { "embed.weight", "transformer.wte.weight" }, { "head.weight", "lm_head.weight" },
+  { "final_norm.weight", "transformer.ln_f.weight" }, { "inject.weight", "transformer.adapter.weight" },
+  { "attn.qk_bias", "attn.qk_bias" }, { "attn.q.", "attn.Wqkv." }, { "attn.k.", "attn.Wqkv." },
+  { "attn.v.", "attn.Wqkv." }, { "attn.o.", "attn.proj." }, { "mlp.gate.", "mlp.fc." }, { "mlp.up.", "mlp.fc." },
+  { "mlp.down.", "mlp.proj." }, { NULL, NULL },
+};
+
+/* by TlNames: the family's own names, those of its layout, and what stands before a block's */
+static const struct { const Name *own, *layout; const char *blocks[TL_N_STACKS]; } schemes[] = {
+  [TL_NAMES_LLAMA] = { NULL, llama_names, { NULL, "model.layers", NULL } },
+  [TL_NAMES_OLMO2] = { olmo2_names, llama_names, { NULL, "model.layers", NULL } },
+  [TL_NAMES_OURO] = { ouro_names, llama_names, { NULL, "model.layers", NULL } },
+  [TL_NAMES_CANONICAL] = { NULL, NULL, { "pre", "loop", "coda" } },
+  [TL_NAMES_HUGINN] = { huginn_names, raven_names,
+      { "transformer.prelude", "transformer.core_block", "transformer.coda" } },
+  [TL_NAMES_RETROFIT_LLAMA] = { retrofit_llama_names, raven_names,
+      { "transformer.prelude", "transformer.core_block", "transformer.coda" } },
+  [TL_NAMES_RETROFIT_OLMO] = { retrofit_olmo_names, raven_names,
+      { "transformer.prelude", "transformer.core_block", "transformer.coda" } },
+};
 
 /* an entry ending in '.' translates every name that begins with it */
 static char *
@@ -60,18 +92,48 @@ translate (const Name *names, const char *canonical)
   return NULL;
 }
 
+/* the name without its block's */
+static const char *
+tail_of (const TlWeightSlot *slot)
+{
+  return slot->stack < 0 ? slot->name : strchr (strchr (slot->name, '.') + 1, '.') + 1;
+}
+
 static char *
 foreign_name (Folder *f, const TlWeightSlot *slot)
 {
   if (f->names == TL_NAMES_CANONICAL)
     return g_strdup (slot->name);
-  const char *tail = slot->stack < 0 ? slot->name : strchr (strchr (slot->name, '.') + 1, '.') + 1;
-  g_autofree char *name = translate (extra_names[f->names], tail);
+  const char *tail = tail_of (slot);
+  g_autofree char *name = translate (schemes[f->names].own, tail);
   if (!name)
-    name = translate (llama_names, tail);
+    name = translate (schemes[f->names].layout, tail);
   if (!name)
     return g_strdup (slot->name);
-  return slot->stack < 0 ? g_steal_pointer (&name) : g_strdup_printf ("model.layers.%u.%s", slot->block, name);
+  return slot->stack < 0 ? g_steal_pointer (&name)
+                         : g_strdup_printf ("%s.%u.%s", schemes[f->names].blocks[slot->stack], slot->block, name);
+}
+
+/* Where the slot's rows begin in the foreign tensor, and how many rows that has in all. */
+static void
+place_in_fused (Folder *f, const TlWeightSlot *slot, guint *first, guint *all)
+{
+  const TlDescriptor *d = f->source.descriptor;
+  const char *tail = tail_of (slot);
+  guint q = d->n_heads * d->head_dim, kv = d->n_kv_heads * d->head_dim;
+  const struct { const char *name; guint first, all; } parts[] = {
+    { "attn.q.weight", 0, q + 2 * kv }, { "attn.k.weight", q, q + 2 * kv }, { "attn.v.weight", q + kv, q + 2 * kv },
+    { "mlp.gate.weight", 0, 2 * d->d_ff }, { "mlp.up.weight", d->d_ff, 2 * d->d_ff },
+  };
+
+  *first = 0;
+  *all = slot->rows;
+  for (guint i = 0; schemes[f->names].layout == raven_names && i < G_N_ELEMENTS (parts); i++)
+    if (g_str_equal (tail, parts[i].name))
+      {
+        *first = parts[i].first;
+        *all = parts[i].all;
+      }
 }
 
 static const TlTensorView *
@@ -108,18 +170,21 @@ folder_read (TlImportSource *source, const TlWeightSlot *slot, float *out, GErro
     }
   gboolean flat = !slot->is_matrix && view->n_dims >= 1;
   gsize elements = 1, wanted = (gsize) slot->rows * slot->cols;
+  guint first, all;
+  place_in_fused (f, slot, &first, &all);
   for (guint i = 0; i < view->n_dims; i++)
     elements *= view->dims[i];
   gboolean fits = flat ? elements == wanted
-      : view->n_dims == 2 && view->dims[0] == slot->rows && view->dims[1] == slot->cols;
+      : view->n_dims == 2 && view->dims[0] == all && view->dims[1] == slot->cols;
   if (!fits || !(g_str_equal (view->dtype, "F32") || g_str_has_suffix (view->dtype, "F16")))
     {
       g_set_error (error, TL_ERROR, TL_ERROR_BAD_FILE, "tinyloop: %s: tensor '%s' is no float tensor of shape [%u, %u]",
-          f->name, name, slot->rows, slot->cols);
+          f->name, name, all, slot->cols);
       return FALSE;
     }
-  g_autofree guint8 *bytes = g_malloc (MAX (view->size, 1));
-  if (!tl_file_read (shard->file, view->offset, bytes, view->size, error))
+  gsize row_bytes = view->size / all;
+  g_autofree guint8 *bytes = g_malloc (MAX (row_bytes * slot->rows, 1));
+  if (!tl_file_read (shard->file, view->offset + first * row_bytes, bytes, row_bytes * slot->rows, error))
     return FALSE;
   TlMatrix m = { .format = format_of (view->dtype), .rows = slot->rows, .cols = slot->cols, .data = bytes };
   for (guint r = 0; r < slot->rows; r++)
@@ -231,6 +296,51 @@ open_tokenizer (Folder *f, GError **error)
   return TRUE;
 }
 
+static gboolean
+has_tensor (const char *name, gpointer data)
+{
+  Folder *f = data;
+  if (f->shards->len == 0 && !open_shards (f, NULL))
+    g_ptr_array_set_size (f->shards, 0);
+  for (guint i = 0; i < f->shards->len; i++)
+    if (tl_checkpoint_find (((Shard *) g_ptr_array_index (f->shards, i))->header, name))
+      return TRUE;
+  return FALSE;
+}
+
+/* tables and masks that families store but that are computed here, and the copy of a tied head */
+static gboolean
+may_be_left (Folder *f, const char *name)
+{
+  return g_str_has_suffix (name, "rotary_emb.inv_freq") || g_str_equal (name, "freqs_cis")
+      || g_str_has_suffix (name, ".masked_bias")
+      || (f->source.descriptor->tie_head && g_str_equal (name, "lm_head.weight"));
+}
+
+/* a tensor that no slot asks for means that the config does not tell the whole story */
+static gboolean
+check_unused (Folder *f, GError **error)
+{
+  g_autoptr (GPtrArray) slots = tl_weight_slots (f->source.descriptor, f->name, error);
+  g_autoptr (GHashTable) wanted = g_hash_table_new_full (g_str_hash, g_str_equal, g_free, NULL);
+  for (guint i = 0; slots && i < slots->len; i++)
+    g_hash_table_add (wanted, foreign_name (f, slots->pdata[i]));
+  for (guint i = 0; slots && i < f->shards->len; i++)
+    {
+      TlCheckpoint *header = ((Shard *) g_ptr_array_index (f->shards, i))->header;
+      for (guint k = 0; k < tl_checkpoint_n_tensors (header); k++)
+        {
+          const char *name = tl_checkpoint_tensor_at (header, k)->name;
+          if (g_hash_table_contains (wanted, name) || may_be_left (f, name))
+            continue;
+          g_set_error (error, TL_ERROR, TL_ERROR_UNSUPPORTED, "tinyloop: %s: tensor '%s' is not used by the model that "
+              "config.json describes", f->name, name);
+          return FALSE;
+        }
+    }
+  return slots != NULL;
+}
+
 TlImportSource *
 tl_hugging_face_open (const char *path, GError **error)
 {
@@ -244,10 +354,11 @@ tl_hugging_face_open (const char *path, GError **error)
 
   g_autoptr (JsonNode) root = load_json (f, "config.json", NULL, error);
   TlConfig config = { 0 };
-  gboolean ok = root && tl_config_read (json_node_get_object (root), f->name, &config, error);
+  gboolean ok = root && tl_config_read (json_node_get_object (root), f->name, has_tensor, f, &config, error)
+      && (f->shards->len > 0 || open_shards (f, error));
   f->source.descriptor = config.descriptor;
   f->names = config.names;
-  if (ok && open_shards (f, error) && open_tokenizer (f, error))
+  if (ok && check_unused (f, error) && open_tokenizer (f, error))
     return &f->source;
   folder_free (&f->source);
   return NULL;

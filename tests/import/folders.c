@@ -132,7 +132,8 @@ test_shared_folders (Fixture *f, gconstpointer data)
   static const struct { const char *folder; gboolean taken; } rows[] = {
     { "llama", TRUE }, { "llama_tied_llama3rope", TRUE }, { "llama_bias_linrope", TRUE }, { "qwen2", TRUE },
     { "qwen3", TRUE }, { "olmo2", TRUE }, { "nanbeige", TRUE }, { "ouro", TRUE }, { "gpt2", FALSE },
-    { "gemma2", FALSE }, { "huginn", FALSE }, { "hrm_text", FALSE }, { "quant_llama_awq_g32", FALSE },
+    { "gemma2", FALSE }, { "huginn", TRUE }, { "retrofit_llama", TRUE },
+    { "retrofit_olmo", TRUE }, { "hrm_text", FALSE }, { "quant_llama_awq_g32", FALSE },
   };
   guint seen = 0;
   for (guint i = 0; i < G_N_ELEMENTS (rows); i++)
