@@ -383,7 +383,8 @@ run_uncached (TlBackend *backend, TlKvSequence *seq, const guint32 *tokens, guin
 {
   guint old = tl_kv_sequence_length (seq);
   g_autofree guint32 *all = g_new (guint32, old + n);
-  memcpy (all, tl_kv_sequence_tokens (seq), old * sizeof (guint32));
+  if (old)
+    memcpy (all, tl_kv_sequence_tokens (seq), old * sizeof (guint32));
   memcpy (all + old, tokens, n * sizeof (guint32));
   g_autoptr (TlKvSequence) fresh = tl_kv_sequence_new (tl_kv_sequence_store (seq), tl_kv_sequence_mode (seq),
     tl_kv_sequence_window (seq));

@@ -99,7 +99,7 @@ GST_START_TEST (test_a_prompt_gives_its_reply_then_eos)
   fail_unless_text (h, "/", "a/ b/ c/");
   fail_unless_equals_int (fake_engine_committed (), 3);
   gst_harness_teardown (h);
-  fail_unless_equals_int (fake_engine_models_alive (), 0);
+  fail_unless_equals_int (fake_engine_models_left (), 0);
   fail_unless_equals_int (fake_engine_replies_alive (), 0);
 }
 GST_END_TEST;
@@ -298,7 +298,7 @@ GST_START_TEST (test_stop_and_state_change_during_a_reply_do_not_wait_for_it)
   fake_engine_wait_blocked ();
   gst_harness_teardown (h);
   fail_unless_equals_int (fake_engine_replies_alive (), 0);
-  fail_unless_equals_int (fake_engine_models_alive (), 0);
+  fail_unless_equals_int (fake_engine_models_left (), 0);
 }
 GST_END_TEST;
 
@@ -447,7 +447,7 @@ GST_START_TEST (test_bad_input_is_said_on_the_bus)
       fail_unless (said != NULL);
     fail_unless (said && (strstr (said, cases[i].says) || strstr (said, "grammars")), "%s said: %s", cases[i].launch, said);
   }
-  fail_unless_equals_int (fake_engine_models_alive (), 0);
+  fail_unless_equals_int (fake_engine_models_left (), 0);
 }
 GST_END_TEST;
 
@@ -471,7 +471,7 @@ GST_START_TEST (test_elements_of_a_pipeline_share_one_model)
   fail_unless_equals_int (fake_engine_loads (), 1);
   fail_unless (run_pipeline (SRC "tlgenerate model-path=m ! tlsink", "x") == NULL);
   fail_unless_equals_int (fake_engine_loads (), 2);
-  fail_unless_equals_int (fake_engine_models_alive (), 0);
+  fail_unless_equals_int (fake_engine_models_left (), 0);
 }
 GST_END_TEST;
 

@@ -51,7 +51,6 @@ void fake_engine_release (void) { SET (block_at = -1); }
 void fake_engine_block_load (gboolean block) { SET (load_blocked = block); }
 guint fake_engine_committed (void) { return committed; }
 guint fake_engine_loads (void) { return loads; }
-guint fake_engine_models_alive (void) { return models; }
 guint fake_engine_replies_alive (void) { return replies; }
 
 void
@@ -61,6 +60,19 @@ fake_engine_wait_blocked (void)
   while (!blocked)
     g_cond_wait (&changed, &lock);
   g_mutex_unlock (&lock);
+}
+
+/* A loader's thread may hold the last reference a moment longer than the pipeline: up to ten seconds for it to let go. */
+guint
+fake_engine_models_left (void)
+{
+  gint64 end = g_get_monotonic_time () + 10 * G_TIME_SPAN_SECOND;
+  g_mutex_lock (&lock);
+  while (models && g_cond_wait_until (&changed, &lock, end))
+    continue;
+  guint left = models;
+  g_mutex_unlock (&lock);
+  return left;
 }
 
 /* ---- model */

@@ -12,5 +12,5 @@ void fake_engine_release (void);
 void fake_engine_block_load (gboolean block);
 guint fake_engine_committed (void);             /* tokens of the last commit */
 guint fake_engine_loads (void);
-guint fake_engine_models_alive (void);
+guint fake_engine_models_left (void);
 guint fake_engine_replies_alive (void);
