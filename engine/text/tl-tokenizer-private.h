@@ -18,10 +18,11 @@ struct _TlTokenizer
   TlAddedTokens *added;
   TlWordModel model;
   GArray *prefix, *suffix;      /* ids of the post-processor's template */
-  GArray *eos;
+  GArray *eos, *specials;
   gint32 bos;
   gboolean strips_space;
   char *hash;
+  char *chat_template;          /* NULL: none */
 };
 
 TlTokenizer *tl_tokenizer_assemble (GPtrArray *tensors, const char *name, GError **error);

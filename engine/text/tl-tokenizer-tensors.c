@@ -123,6 +123,43 @@ guess_ends (TlTokenizer *self)
   }
 }
 
+/* begin, end and template as the settings say, or as the names of the tokens suggest */
+static gboolean
+read_settings (TlTokenizer *self, const TlJsonTree *tree, const char *name, GError **error)
+{
+  guint32 eos = tl_json_get (tree, 0, "eos");
+  self->chat_template = tl_json_get_string (tree, 0, "chat_template");
+  if (!eos) {
+    guess_ends (self);
+    return TRUE;
+  }
+  gint64 bos = tl_json_get_int (tree, 0, "bos", -1);
+  guint32 child = tl_json_first (tree, eos);
+  gboolean fine = bos >= -1 && bos < self->vocabulary->size;
+  self->bos = (gint32) bos;
+  for (guint32 i = 0; child && i < tl_json_node (tree, eos)->count; i++) {
+    gint64 value = tl_json_int (tree, child, -1);
+    gint32 id = (gint32) value;
+    fine &= value >= 0 && value < self->vocabulary->size;
+    g_array_append_val (self->eos, id);
+    child = tl_json_node (tree, child)->next;
+  }
+  return fine || bad (name, "'bos' or 'eos' is outside the vocabulary", error);
+}
+
+static gboolean
+collect_specials (TlTokenizer *self, const char *name, GError **error)
+{
+  for (guint i = 0; i < self->added->tokens->len; i++) {
+    const TlAddedToken *token = &g_array_index (self->added->tokens, TlAddedToken, i);
+    if ((guint32) token->id >= self->vocabulary->size)
+      return bad (name, "an added token is outside the vocabulary", error);
+    if (token->special)
+      g_array_append_val (self->specials, token->id);
+  }
+  return TRUE;
+}
+
 static gboolean
 read_config (TlTokenizer *self, const TlJsonTree *tree, const char *name, GError **error)
 {
@@ -145,8 +182,8 @@ read_config (TlTokenizer *self, const TlJsonTree *tree, const char *name, GError
       || !(self->pretokenizer = tl_pretokenizer_new (tree, tl_json_get (tree, 0, "pre_tokenizer"), name, error))
       || !(self->added = tl_added_tokens_new (tree, tl_json_get (tree, 0, "added_tokens"), self->normalizer, name, error)))
     return FALSE;
-  guess_ends (self);
-  return read_template (self, tree, tl_json_get (tree, 0, "post_processor"), name, error);
+  return collect_specials (self, name, error) && read_settings (self, tree, name, error)
+      && read_template (self, tree, tl_json_get (tree, 0, "post_processor"), name, error);
 }
 
 /* makes the tokenizer over @tensors (taken) */

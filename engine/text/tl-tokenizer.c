@@ -22,6 +22,8 @@ tl_tokenizer_finalize (GObject *object)
   g_array_unref (self->prefix);
   g_array_unref (self->suffix);
   g_array_unref (self->eos);
+  g_array_unref (self->specials);
+  g_free (self->chat_template);
   g_free (self->hash);
   G_OBJECT_CLASS (tl_tokenizer_parent_class)->finalize (object);
 }
@@ -38,6 +40,7 @@ tl_tokenizer_init (TlTokenizer *self)
   self->prefix = g_array_new (FALSE, FALSE, sizeof (gint32));
   self->suffix = g_array_new (FALSE, FALSE, sizeof (gint32));
   self->eos = g_array_new (FALSE, FALSE, sizeof (gint32));
+  self->specials = g_array_new (FALSE, FALSE, sizeof (gint32));
   self->bos = -1;
 }
 
@@ -276,6 +279,32 @@ tl_tokenizer_get_eos (TlTokenizer *self, gsize *n_ids)
 {
   *n_ids = self->eos->len;
   return (const gint32 *) self->eos->data;
+}
+
+/**
+ * tl_tokenizer_get_specials:
+ * @self: a tokenizer
+ * @n_ids: (out): how many
+ *
+ * Returns: (array length=n_ids) (transfer none): the ids of all special tokens
+ */
+const gint32 *
+tl_tokenizer_get_specials (TlTokenizer *self, gsize *n_ids)
+{
+  *n_ids = self->specials->len;
+  return (const gint32 *) self->specials->data;
+}
+
+/**
+ * tl_tokenizer_get_chat_template:
+ * @self: a tokenizer
+ *
+ * Returns: (nullable) (transfer none): the model's own chat template (Jinja)
+ */
+const char *
+tl_tokenizer_get_chat_template (TlTokenizer *self)
+{
+  return self->chat_template;
 }
 
 /**

@@ -57,6 +57,8 @@ TL_API guint tl_tokenizer_get_vocab_size (TlTokenizer *self);
 TL_API const char *tl_tokenizer_get_vocab_hash (TlTokenizer *self);
 TL_API gint32 tl_tokenizer_get_bos (TlTokenizer *self);
 TL_API const gint32 *tl_tokenizer_get_eos (TlTokenizer *self, gsize *n_ids);
+TL_API const gint32 *tl_tokenizer_get_specials (TlTokenizer *self, gsize *n_ids);
+TL_API const char *tl_tokenizer_get_chat_template (TlTokenizer *self);
 TL_API gboolean tl_tokenizer_is_special (TlTokenizer *self, gint32 id);
 TL_API gint32 tl_tokenizer_find (TlTokenizer *self, const char *piece);
 TL_API gboolean tl_tokenizer_strips_leading_space (TlTokenizer *self);

@@ -1,0 +1,46 @@
+/* engine/text/tl-chat-template.h — TlChatTemplate: messages to the prompt text a chat model was trained on.
+ *
+ * ChatML is built in; a model's own Jinja template is run by a small interpreter. Immutable, usable from any thread.
+ */
+#pragma once
+
+#include "tl-error.h"
+
+G_BEGIN_DECLS
+
+#define TL_TYPE_CHAT_TEMPLATE (tl_chat_template_get_type ())
+TL_API G_DECLARE_FINAL_TYPE (TlChatTemplate, tl_chat_template, TL, CHAT_TEMPLATE, GObject)
+
+/**
+ * TlChatFlags:
+ * @TL_CHAT_NONE: the messages only
+ * @TL_CHAT_ADD_GENERATION_PROMPT: end with what begins the assistant's reply
+ *
+ * How messages are rendered.
+ */
+typedef enum /*< flags >*/
+{
+  TL_CHAT_NONE = 0,
+  TL_CHAT_ADD_GENERATION_PROMPT = 1 << 0,
+} TlChatFlags;
+
+/**
+ * TlChatMessage:
+ * @role: `system`, `user`, `assistant` …
+ * @content: UTF-8 text
+ *
+ * One message of a conversation.
+ */
+typedef struct
+{
+  const char *role;
+  const char *content;
+} TlChatMessage;
+
+TL_API TlChatTemplate *tl_chat_template_new (const char *jinja, const char *bos_token, const char *eos_token, GError **error);
+TL_API char *tl_chat_template_render (TlChatTemplate *self, const TlChatMessage *messages, gsize n_messages,
+    TlChatFlags flags, GError **error);
+TL_API char *tl_chat_template_render_strv (TlChatTemplate *self, const char *const *roles, const char *const *contents,
+    TlChatFlags flags, GError **error);
+
+G_END_DECLS
