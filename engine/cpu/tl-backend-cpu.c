@@ -8,13 +8,14 @@
  */
 #include "cpu/tl-backend-cpu.h"
 
-#include <fenv.h>
 #include <math.h>
-#include <pthread.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "cpu/tl-scalar.h"
+#include "cpu/tl-kernels.h"
+#include "cpu/tl-pool.h"
+
+/* outputs of a linear that are computed before their epilogue */
+#define OUTPUT_ROWS 256
 
 struct _TlStates
 {
@@ -22,19 +23,33 @@ struct _TlStates
   float *h, *e;                 /* [n][width]; e NULL when nothing is injected */
 };
 
+/* inputs of linears, one per shape that occurs: padding stays zero */
+typedef struct
+{
+  TlActivations a;
+  gpointer memory;
+} Panel;
+
 /* one worker's own memory */
 typedef struct
 {
-  TlPanel panel;
-  float *row;                   /* a weight row and its groups */
-  float *y, *y2;                /* [rows]: one output of every row */
-  float *attention;
+  Panel *panels;                /* [n_shapes] */
+  float *row;                   /* [max_width] */
+  float *y, *y2;                /* [capacity][OUTPUT_ROWS] */
+  float *partial;               /* [splits][heads per kv head][TL_PARTIAL_STRIDE] */
 } Worker;
+
+typedef struct { guint cols, group; } Shape;
 
 typedef struct
 {
   TlBackend base;
-  guint n_workers, capacity, max_width;
+  const TlKernels *kernels;
+  guint n_workers, capacity, max_splits, max_width;
+  TlPackedMatrix *packed[3];    /* by list, [op][3] */
+  gsize packed_bytes;
+  Shape shapes[16];
+  guint n_shapes;
   float *buffer[TL_N_BUFFERS];
   guint width[TL_N_BUFFERS];
   float *rope_cos, *rope_sin;   /* [capacity][rope_dims / 2] */
@@ -45,18 +60,29 @@ typedef struct
 typedef struct
 {
   Cpu *cpu;
+  TlPool *pool;
   TlBatch *batch;
   TlStages stages;
   guint max_loops;
   GCancellable *cancellable;
-  pthread_barrier_t barrier;
   guint n_active, n_delivering, n_later;
   gint not_finite, cancelled;
 } Pass;
 
-typedef struct { Pass *pass; guint id; } Walk;
-
 /* --- memory --- */
+
+static void
+worker_clear (Cpu *cpu, Worker *w)
+{
+  for (guint i = 0; w->panels && i < cpu->n_shapes; i++)
+    free (w->panels[i].memory);
+  g_free (w->panels);
+  g_free (w->row);
+  g_free (w->y);
+  g_free (w->y2);
+  g_free (w->partial);
+  memset (w, 0, sizeof *w);
+}
 
 static gpointer
 aligned_new (gsize size)
@@ -67,50 +93,64 @@ aligned_new (gsize size)
   return memset (p, 0, size);
 }
 
-static void
-worker_clear (Worker *w)
-{
-  g_free (w->panel.x);
-  g_free (w->panel.q);
-  g_free (w->panel.scale);
-  g_free (w->panel.sum);
-  g_free (w->row);
-  g_free (w->y);
-  g_free (w->attention);
-}
-
-static void
-ensure_capacity (Cpu *cpu, guint rows)
+static gsize
+split_floats (Cpu *cpu)
 {
   const TlProgram *p = cpu->base.program;
-  if (rows <= cpu->capacity)
-    return;
-  cpu->capacity = MAX (rows, 16);
+  return (gsize) (p->n_heads / p->n_kv_heads) * TL_PARTIAL_STRIDE (p->head_dim);
+}
+
+static gboolean
+worker_init (Cpu *cpu, Worker *w)
+{
+  worker_clear (cpu, w);
+  w->panels = g_new0 (Panel, cpu->n_shapes);
+  for (guint i = 0; i < cpu->n_shapes; i++)
+    {
+      const Shape *s = &cpu->shapes[i];
+      w->panels[i].memory = aligned_new (tl_activations_size (cpu->capacity, s->cols, s->group));
+      if (!w->panels[i].memory)
+        return FALSE;
+      tl_activations_init (&w->panels[i].a, w->panels[i].memory, cpu->capacity, s->cols, s->group);
+    }
+  w->row = g_new (float, cpu->max_width);
+  w->y = g_new (float, (gsize) cpu->capacity * OUTPUT_ROWS);
+  w->y2 = g_new (float, (gsize) cpu->capacity * OUTPUT_ROWS);
+  w->partial = g_new (float, cpu->max_splits * split_floats (cpu));
+  return TRUE;
+}
+
+/* everything a pass of these rows needs, before it begins */
+static gboolean
+ensure_capacity (Cpu *cpu, const TlBatch *batch, GError **error)
+{
+  guint splits = 1;
+  for (guint r = 0; r < batch->n_rows; r++)
+    splits = MAX (splits, batch->rows[r].position / TL_SPLIT_POSITIONS + 1);
+  if (batch->n_rows <= cpu->capacity && splits <= cpu->max_splits)
+    return TRUE;
+  cpu->capacity = MAX (cpu->capacity, MAX (batch->n_rows, 16));
+  cpu->max_splits = MAX (cpu->max_splits, splits + 3);
   for (guint b = TL_BUFFER_H; b < TL_N_BUFFERS; b++)
     {
       g_free (cpu->buffer[b]);
       cpu->buffer[b] = g_new0 (float, (gsize) cpu->capacity * cpu->width[b]);
     }
-  gsize half = p->rope_dims / 2;
+  gsize half = cpu->base.program->rope_dims / 2;
   cpu->rope_cos = g_renew (float, cpu->rope_cos, cpu->capacity * half + 1);
   cpu->rope_sin = g_renew (float, cpu->rope_sin, cpu->capacity * half + 1);
   cpu->active = g_renew (guint, cpu->active, cpu->capacity);
   cpu->delivering = g_renew (guint, cpu->delivering, cpu->capacity);
   cpu->later = g_renew (guint, cpu->later, cpu->capacity);
   for (guint i = 0; i < cpu->n_workers; i++)
-    {
-      Worker *w = &cpu->workers[i];
-      gsize values = (gsize) cpu->capacity * cpu->max_width, groups = values / 32 + 2 * cpu->capacity;
-      worker_clear (w);
-      w->panel.x = g_new (float, values);
-      w->panel.q = g_new (gint8, values);
-      w->panel.scale = g_new (float, groups);
-      w->panel.sum = g_new (gint32, groups);
-      w->row = g_new (float, 2 * cpu->max_width + 64);
-      w->y = g_new (float, 2 * cpu->capacity);
-      w->y2 = w->y + cpu->capacity;
-      w->attention = g_new (float, 256 + 2 * p->head_dim);
-    }
+    if (!worker_init (cpu, &cpu->workers[i]))
+      {
+        g_set_error (error, TL_ERROR, TL_ERROR_NO_MEMORY,
+          "tinyloop: no memory for a pass of %u rows; use a smaller chunk-size", batch->n_rows);
+        cpu->capacity = 0;
+        return FALSE;
+      }
+  return TRUE;
 }
 
 /* --- operations --- */
@@ -121,93 +161,130 @@ row_of (Cpu *cpu, TlBuffer b, guint row)
   return cpu->buffer[b] + (gsize) row * cpu->width[b];
 }
 
-/* the panel of a linear: gathered rows, normed, and quantised for the groups of this matrix */
-static void
-fill_panel (Pass *pass, Worker *w, const TlOp *op, const guint *rows, guint n)
+static gboolean
+is_quantised (Cpu *cpu, const TlPackedMatrix *p)
+{
+  return (p->format == TL_INT8 || p->format == TL_INT4) && !cpu->base.options.exact_activations;
+}
+
+/* the input of a matrix: gathered rows, normed, and quantised where its weights are */
+static const TlActivations *
+fill_panel (Pass *pass, Worker *w, const TlOp *op, const TlPackedMatrix *p, const guint *rows, guint n)
 {
   Cpu *cpu = pass->cpu;
-  guint k1 = cpu->width[op->in], k2 = op->in2 ? cpu->width[op->in2] : 0;
-  w->panel.m = n;
-  w->panel.k = k1 + k2;
-  w->panel.group = 0;
+  guint k1 = cpu->width[op->in], k2 = op->in2 ? cpu->width[op->in2] : 0, shape = 0;
+  while (cpu->shapes[shape].cols != p->cols || cpu->shapes[shape].group != p->group)
+    shape++;
+  TlActivations *a = &w->panels[shape].a;
   for (guint i = 0; i < n; i++)
     {
-      float *x = w->panel.x + (gsize) i * (k1 + k2);
+      float *x = a->x + i * a->stride;
       const float *in = row_of (cpu, op->in, rows[i]);
-      if (!op->norm.used)
+      if (op->norm.used)
+        cpu->kernels->rms_norm (in, op->norm.weight, k1, op->norm.eps, x);
+      else
         memcpy (x, in, k1 * sizeof (float));
-      else if (!tl_scalar_norm (&op->norm, in, k1, x))
-        g_atomic_int_set (&pass->not_finite, 1);
       if (k2)
         memcpy (x + k1, row_of (cpu, op->in2, rows[i]), k2 * sizeof (float));
+      if (is_quantised (cpu, p) && !cpu->kernels->quantise_row (x, p->cols, p->group, a->q + i * a->stride,
+            a->scale + (gsize) i * a->n_groups, a->sum + (gsize) i * a->n_groups))
+        g_atomic_int_set (&pass->not_finite, 1);
     }
+  return a;
 }
 
+/* outputs begin … end - 1 (at most OUTPUT_ROWS) of n rows, bias added: y [n][OUTPUT_ROWS] */
 static void
-panel_for (Pass *pass, Worker *w, const TlMatrix *m)
+multiply (Cpu *cpu, const TlPackedMatrix *p, const TlActivations *a, const float *bias, guint n, guint begin, guint end,
+  float *y)
 {
-  if (m->group == 0 || pass->cpu->base.options.exact_activations || w->panel.group == tl_matrix_arith_group (m))
-    return;
-  w->panel.group = tl_matrix_arith_group (m);
-  if (!tl_scalar_quantise (&w->panel))
-    g_atomic_int_set (&pass->not_finite, 1);
+  if (cpu->base.options.exact_activations && (p->format == TL_INT8 || p->format == TL_INT4))
+    cpu->kernels->linear_exact (p, a, 0, n, begin, end, y - begin, OUTPUT_ROWS);
+  else
+    cpu->kernels->linear (p, a, 0, n, begin, end, y - begin, OUTPUT_ROWS);
+  for (guint j = 0; bias && j < n; j++)
+    cpu->kernels->add (y + (gsize) j * OUTPUT_ROWS, bias + begin, end - begin);
+}
+
+/* this worker's share of `rows` outputs, in whole tiles */
+static void
+share_of (Cpu *cpu, guint id, guint rows, guint *begin, guint *end)
+{
+  tl_pool_share ((rows + TL_TILE_ROWS - 1) / TL_TILE_ROWS, id, cpu->n_workers, begin, end);
+  *begin *= TL_TILE_ROWS;
+  *end *= TL_TILE_ROWS;
 }
 
 static void
-op_linear (Pass *pass, guint id, const TlOp *op, const guint *rows, guint n)
+op_linear (Pass *pass, guint id, const TlOp *op, const TlPackedMatrix *packed, const guint *rows, guint n)
 {
   Cpu *cpu = pass->cpu;
   Worker *w = &cpu->workers[id];
-  gboolean exact = cpu->base.options.exact_activations;
   gboolean gated = op->epilogue == TL_EPILOGUE_SWIGLU;
+  const TlActivations *a = NULL, *a2 = NULL;
 
-  fill_panel (pass, w, op, rows, n);
   for (guint i = 0; i < (gated ? 1 : op->n_matrices); i++)
     {
-      const TlMatrix *m = &op->matrix[i];
-      guint from = (guint64) m->rows * id / cpu->n_workers, to = (guint64) m->rows * (id + 1) / cpu->n_workers;
-      for (guint r = from; r < to; r++)
+      const TlPackedMatrix *p = &packed[i];
+      guint begin, end;
+      share_of (cpu, id, p->rows, &begin, &end);
+      if (begin == end)
+        continue;
+      if (!a || a->group != p->group)
+        a = fill_panel (pass, w, op, p, rows, n);
+      if (gated)
+        a2 = packed[1].group == p->group ? a : fill_panel (pass, w, op, &packed[1], rows, n);
+      for (guint from = begin; from < end; from += OUTPUT_ROWS)
         {
-          panel_for (pass, w, m);
-          tl_scalar_linear (m, r, &w->panel, exact, w->row, w->y);
+          guint to = MIN (MIN (from + OUTPUT_ROWS, end), p->rows);
+          multiply (cpu, p, a, op->bias[i], n, from, to, w->y);
           if (gated)
-            {
-              panel_for (pass, w, &op->matrix[1]);
-              tl_scalar_linear (&op->matrix[1], r, &w->panel, exact, w->row, w->y2);
-            }
+            multiply (cpu, &packed[1], a2, op->bias[1], n, from, to, w->y2);
           for (guint j = 0; j < n; j++)
             {
-              float y = op->bias[i] ? w->y[j] + op->bias[i][r] : w->y[j];
-              float *out = row_of (cpu, op->out[i], rows[j]) + r;
+              const float *y = w->y + (gsize) j * OUTPUT_ROWS;
+              float *out = row_of (cpu, op->out[i], rows[j]) + from;
               if (gated)
-                *out = tl_scalar_silu (y) * (op->bias[1] ? w->y2[j] + op->bias[1][r] : w->y2[j]);
+                cpu->kernels->swiglu (y, w->y2 + (gsize) j * OUTPUT_ROWS, to - from, out);
+              else if (op->epilogue == TL_EPILOGUE_ADD)
+                cpu->kernels->add (out, y, to - from);
               else
-                *out = op->epilogue == TL_EPILOGUE_ADD ? *out + y : y;
+                memcpy (out, y, (to - from) * sizeof (float));
             }
         }
     }
 }
 
+/* scale and softcap of n logits; a value that is not finite makes the pass fail */
 static void
-op_head (Pass *pass, guint id, const TlOp *op, const guint *rows, guint n)
+finish_logits (Pass *pass, const TlOp *op, float *logits, guint n)
+{
+  for (guint i = 0; op->scale != 1.0f && i < n; i++)
+    logits[i] *= op->scale;
+  if (op->softcap > 0)
+    pass->cpu->kernels->softcap (logits, n, op->softcap);
+  for (guint i = 0; i < n; i++)
+    if (!isfinite (logits[i]))
+      g_atomic_int_set (&pass->not_finite, 1);
+}
+
+static void
+op_head (Pass *pass, guint id, const TlOp *op, const TlPackedMatrix *p, const guint *rows, guint n)
 {
   Cpu *cpu = pass->cpu;
   Worker *w = &cpu->workers[id];
-  guint vocab = cpu->base.program->vocab_size;
-  guint from = (guint64) vocab * id / cpu->n_workers, to = (guint64) vocab * (id + 1) / cpu->n_workers;
-  fill_panel (pass, w, op, rows, n);
-  panel_for (pass, w, &op->matrix[0]);
-  for (guint r = from; r < to; r++)
+  guint vocab = cpu->base.program->vocab_size, begin, end;
+  const TlActivations *a = fill_panel (pass, w, op, p, rows, n);
+  share_of (cpu, id, vocab, &begin, &end);
+  for (guint from = begin; from < end; from += OUTPUT_ROWS)
     {
-      tl_scalar_linear (&op->matrix[0], r, &w->panel, cpu->base.options.exact_activations, w->row, w->y);
+      guint to = MIN (MIN (from + OUTPUT_ROWS, end), p->rows), wanted = MIN (to, vocab) - from;
+      multiply (cpu, p, a, op->bias[0], n, from, to, w->y);
       for (guint j = 0; j < n; j++)
         {
-          float y = op->bias[0] ? w->y[j] + op->bias[0][r] : w->y[j];
-          if (op->scale != 1.0f)
-            y *= op->scale;
-          if (op->softcap > 0)
-            y = op->softcap * tl_scalar_tanh (y / op->softcap);
-          pass->batch->rows[rows[j]].logits[r] = y;
+          float *logits = pass->batch->rows[rows[j]].logits + from;
+          memcpy (logits, w->y + (gsize) j * OUTPUT_ROWS, wanted * sizeof (float));
+          finish_logits (pass, op, logits, wanted);
         }
     }
 }
@@ -228,34 +305,33 @@ plane_offset (const TlProgram *p, const TlOp *op, guint which, guint head)
 }
 
 static void
-prepare_heads (Pass *pass, const TlOp *op, guint row, float *x, guint n_heads, const TlNorm *norm, const float *bias)
+prepare_heads (Cpu *cpu, const TlOp *op, guint row, float *x, guint n_heads, const TlNorm *norm, const float *bias)
 {
-  const TlProgram *p = pass->cpu->base.program;
+  const TlProgram *p = cpu->base.program;
   gsize half = p->rope_dims / 2;
   guint width = op->norm_full_width ? n_heads * p->head_dim : p->head_dim;
-  for (guint i = 0; bias && i < n_heads * p->head_dim; i++)
-    x[i] += bias[i];
+  if (bias)
+    cpu->kernels->add (x, bias, n_heads * p->head_dim);
   for (guint when = 0; when < 2; when++)
     {
       if (norm->used && op->norm_after_rope == (when == 1))
         for (guint at = 0; at < n_heads * p->head_dim; at += width)
-          if (!tl_scalar_norm (norm, x + at, width, x + at))
-            g_atomic_int_set (&pass->not_finite, 1);
+          cpu->kernels->rms_norm (x + at, norm->weight, width, norm->eps, x + at);
       if (when == 0 && half)
         for (guint h = 0; h < n_heads; h++)
-          tl_scalar_rope (p->rope_layout, p->rope_dims, pass->cpu->rope_cos + row * half,
-            pass->cpu->rope_sin + row * half, x + h * p->head_dim);
+          cpu->kernels->rope (x + h * p->head_dim, cpu->rope_cos + row * half, cpu->rope_sin + row * half,
+            p->rope_dims, p->rope_layout == TL_ROPE_INTERLEAVED);
     }
 }
 
 static void
-store_row (const TlProgram *p, gboolean fp32, gpointer page, gsize at, const float *x)
+store_row (Cpu *cpu, gboolean fp32, gpointer page, gsize at, const float *x)
 {
+  guint n = cpu->base.program->head_dim;
   if (fp32)
-    memcpy ((float *) page + at, x, p->head_dim * sizeof (float));
+    memcpy ((float *) page + at, x, n * sizeof (float));
   else
-    for (guint c = 0; c < p->head_dim; c++)
-      ((guint16 *) page)[at + c] = tl_f32_to_f16_saturate (x[c]);
+    cpu->kernels->to_half (x, n, (guint16 *) page + at);
 }
 
 static void
@@ -265,8 +341,8 @@ op_append (Pass *pass, const TlOp *op, guint r)
   const TlProgram *p = cpu->base.program;
   const TlRow *row = &pass->batch->rows[r];
   float *q = row_of (cpu, TL_BUFFER_Q, r), *k = row_of (cpu, TL_BUFFER_K, r), *v = row_of (cpu, TL_BUFFER_V, r);
-  prepare_heads (pass, op, r, q, p->n_heads, &op->q_norm, op->qk_bias);
-  prepare_heads (pass, op, r, k, p->n_kv_heads, &op->k_norm,
+  prepare_heads (cpu, op, r, q, p->n_heads, &op->q_norm, op->qk_bias);
+  prepare_heads (cpu, op, r, k, p->n_kv_heads, &op->k_norm,
     op->qk_bias ? op->qk_bias + p->n_heads * p->head_dim : NULL);
 
   gpointer page = group_of (pass, op, row)[row->position / TL_PAGE_POSITIONS];
@@ -274,8 +350,8 @@ op_append (Pass *pass, const TlOp *op, guint r)
   gsize in_page = (gsize) (row->position % TL_PAGE_POSITIONS) * p->head_dim;
   for (guint h = 0; h < p->n_kv_heads; h++)
     {
-      store_row (p, fp32, page, plane_offset (p, op, 0, h) + in_page, k + h * p->head_dim);
-      store_row (p, fp32, page, plane_offset (p, op, 1, h) + in_page, v + h * p->head_dim);
+      store_row (cpu, fp32, page, plane_offset (p, op, 0, h) + in_page, k + h * p->head_dim);
+      store_row (cpu, fp32, page, plane_offset (p, op, 1, h) + in_page, v + h * p->head_dim);
     }
 }
 
@@ -284,20 +360,27 @@ op_attend (Pass *pass, guint id, const TlOp *op, const guint *rows, guint n)
 {
   Cpu *cpu = pass->cpu;
   const TlProgram *p = cpu->base.program;
-  for (guint item = id; item < n * p->n_heads; item += cpu->n_workers)
+  guint n_q = p->n_heads / p->n_kv_heads;
+  float *partial = cpu->workers[id].partial;
+  for (guint item = id; item < n * p->n_kv_heads; item += cpu->n_workers)
     {
-      guint r = rows[item / p->n_heads], head = item % p->n_heads;
-      guint kv_head = head / (p->n_heads / p->n_kv_heads);
+      guint r = rows[item / p->n_kv_heads], kv_head = item % p->n_kv_heads, n_splits = 0;
       const TlRow *row = &pass->batch->rows[r];
-      TlAttention a = {
-        .pages = group_of (pass, op, row),
-        .k_offset = plane_offset (p, op, 0, kv_head), .v_offset = plane_offset (p, op, 1, kv_head),
-        .fp32 = pass->batch->tables[row->sequence]->mode == TL_KV_FP32,
-        .first = row->first_visible, .last = row->position, .head_dim = p->head_dim,
-        .scale = p->attn_scale, .softcap = op->softcap,
+      gboolean half = pass->batch->tables[row->sequence]->mode == TL_KV_FP16;
+      gsize element = half ? 2 : 4, at = (gsize) kv_head * n_q * p->head_dim;
+      TlAttend a = {
+        .head_dim = p->head_dim, .n_q = n_q, .q = row_of (cpu, TL_BUFFER_Q, r) + at,
+        .scale = p->attn_scale, .softcap = op->softcap, .half = half, .pages = group_of (pass, op, row),
+        .k_offset = plane_offset (p, op, 0, kv_head) * element,
+        .v_offset = plane_offset (p, op, 1, kv_head) * element,
       };
-      tl_scalar_attend (&a, row_of (cpu, TL_BUFFER_Q, r) + head * p->head_dim, cpu->workers[id].attention,
-        row_of (cpu, TL_BUFFER_A, r) + head * p->head_dim);
+      for (a.begin = row->first_visible; a.begin <= row->position; a.begin = a.end)
+        {
+          a.end = MIN (row->position + 1, (a.begin / TL_SPLIT_POSITIONS + 1) * TL_SPLIT_POSITIONS);
+          cpu->kernels->attend_split (&a, partial + n_splits++ * split_floats (cpu));
+        }
+      cpu->kernels->attend_combine (partial, n_splits, split_floats (cpu), n_q, p->head_dim,
+        row_of (cpu, TL_BUFFER_A, r) + at);
     }
 }
 
@@ -312,7 +395,7 @@ op_row (Pass *pass, guint id, const TlOp *op, guint r)
   float *out = op->out[0] ? row_of (cpu, op->out[0], r) : NULL;
   const float *in = op->in ? row_of (cpu, op->in, r) : NULL;
   guint width = op->out[0] ? cpu->width[op->out[0]] : 0;
-  float *normed = cpu->workers[id].panel.x;
+  float *normed = cpu->workers[id].row;
 
   switch (op->kind)
     {
@@ -327,17 +410,17 @@ op_row (Pass *pass, guint id, const TlOp *op, guint r)
       break;
     case TL_OP_NORM:
     case TL_OP_NORM_ADD:
-      if (!tl_scalar_norm (&op->norm, in, width, normed))
-        g_atomic_int_set (&pass->not_finite, 1);
-      for (guint i = 0; i < width; i++)
-        out[i] = op->kind == TL_OP_NORM ? normed[i] : out[i] + normed[i];
+      cpu->kernels->rms_norm (in, op->norm.weight, width, op->norm.eps, normed);
+      if (op->kind == TL_OP_NORM)
+        memcpy (out, normed, width * sizeof (float));
+      else
+        cpu->kernels->add (out, normed, width);
       break;
     case TL_OP_COPY:
       memcpy (out, in, width * sizeof (float));
       break;
     case TL_OP_ADD:
-      for (guint i = 0; i < width; i++)
-        out[i] += in[i];
+      cpu->kernels->add (out, in, width);
       break;
     case TL_OP_ZERO:
       if (row->initial_state)
@@ -359,11 +442,11 @@ static void
 meet (Pass *pass)
 {
   if (pass->cpu->n_workers > 1)
-    pthread_barrier_wait (&pass->barrier);
+    tl_pool_barrier (pass->pool);
 }
 
 static void
-walk_list (Pass *pass, guint id, const TlOpList *list)
+walk_list (Pass *pass, guint id, const TlOpList *list, const TlPackedMatrix *packed)
 {
   Cpu *cpu = pass->cpu;
   for (guint i = 0; i < list->n; i++)
@@ -378,9 +461,9 @@ walk_list (Pass *pass, guint id, const TlOpList *list)
       if (n == 0)
         continue;
       if (op->kind == TL_OP_LINEAR)
-        op_linear (pass, id, op, rows, n);
+        op_linear (pass, id, op, packed + 3 * i, rows, n);
       else if (op->kind == TL_OP_HEAD)
-        op_head (pass, id, op, rows, n);
+        op_head (pass, id, op, packed + 3 * i, rows, n);
       else if (op->kind == TL_OP_ATTEND)
         op_attend (pass, id, op, rows, n);
       else
@@ -423,7 +506,7 @@ walk_body (Pass *pass, guint id)
       meet (pass);
       if (pass->n_active == 0)
         break;
-      walk_list (pass, id, &pass->cpu->base.program->body);
+      walk_list (pass, id, &pass->cpu->base.program->body, pass->cpu->packed[1]);
       if (id == 0)
         for (guint i = 0; i < pass->n_active; i++)
           pass->batch->rows[pass->cpu->active[i]].depth++;
@@ -451,12 +534,10 @@ move_states (Pass *pass, guint id, gboolean load)
 }
 
 static void
-walk (Pass *pass, guint id)
+walk (TlPool *pool, guint id, guint n_workers, gpointer data)
 {
+  Pass *pass = data;
   const TlProgram *p = pass->cpu->base.program;
-  fenv_t saved;
-  fegetenv (&saved);
-  fesetenv (FE_DFL_ENV);
 
   if (!(pass->stages & TL_STAGE_PRE))
     move_states (pass, id, TRUE);
@@ -465,7 +546,7 @@ walk (Pass *pass, guint id)
       if (id == 0)
         choose_rows (pass, FALSE);
       meet (pass);
-      walk_list (pass, id, &p->pre);
+      walk_list (pass, id, &p->pre, pass->cpu->packed[0]);
     }
   if (pass->stages & TL_STAGE_BODY)
     walk_body (pass, id);
@@ -483,17 +564,8 @@ walk (Pass *pass, guint id)
             memcpy (pass->batch->rows[r].hidden, row_of (pass->cpu, TL_BUFFER_H, r), p->d_model * sizeof (float));
         }
       meet (pass);
-      walk_list (pass, id, &p->post);
+      walk_list (pass, id, &p->post, pass->cpu->packed[2]);
     }
-  fesetenv (&saved);
-}
-
-static gpointer
-walk_thread (gpointer data)
-{
-  Walk *w = data;
-  walk (w->pass, w->id);
-  return NULL;
 }
 
 static gboolean
@@ -502,11 +574,11 @@ cpu_run (TlBackend *backend, TlBatch *batch, TlStages stages, guint max_loops, G
 {
   Cpu *cpu = (Cpu *) backend;
   const TlProgram *p = backend->program;
-  Pass pass = { .cpu = cpu, .batch = batch, .stages = stages, .max_loops = max_loops, .cancellable = cancellable };
-  GThread *threads[64];
-  Walk walks[64];
+  Pass pass = { .cpu = cpu, .pool = tl_pool_get (), .batch = batch, .stages = stages, .max_loops = max_loops,
+    .cancellable = cancellable };
 
-  ensure_capacity (cpu, batch->n_rows);
+  if (!ensure_capacity (cpu, batch, error))
+    return FALSE;
   for (guint r = 0; r < batch->n_rows; r++)
     {
       if (stages & TL_STAGE_PRE)
@@ -514,18 +586,7 @@ cpu_run (TlBackend *backend, TlBatch *batch, TlStages stages, guint max_loops, G
       tl_program_rope_row (p, batch->rows[r].position, cpu->rope_cos + (gsize) r * (p->rope_dims / 2),
         cpu->rope_sin + (gsize) r * (p->rope_dims / 2));
     }
-  if (cpu->n_workers > 1)
-    pthread_barrier_init (&pass.barrier, NULL, cpu->n_workers);
-  for (guint i = 1; i < cpu->n_workers; i++)
-    {
-      walks[i] = (Walk) { &pass, i };
-      threads[i] = g_thread_new ("tinyloop", walk_thread, &walks[i]);
-    }
-  walk (&pass, 0);
-  for (guint i = 1; i < cpu->n_workers; i++)
-    g_thread_join (threads[i]);
-  if (cpu->n_workers > 1)
-    pthread_barrier_destroy (&pass.barrier);
+  tl_pool_run (pass.pool, cpu->n_workers, walk, &pass);
 
   if (pass.cancelled)
     g_set_error (error, TL_ERROR, TL_ERROR_CANCELLED, "tinyloop: the pass was cancelled");
@@ -542,10 +603,18 @@ static void
 cpu_free (TlBackend *backend)
 {
   Cpu *cpu = (Cpu *) backend;
+  const TlProgram *p = backend->program;
+  const guint n_ops[] = { p->pre.n, p->body.n, p->post.n };
   for (guint i = 0; i < cpu->n_workers; i++)
-    worker_clear (&cpu->workers[i]);
+    worker_clear (cpu, &cpu->workers[i]);
   for (guint b = 0; b < TL_N_BUFFERS; b++)
     g_free (cpu->buffer[b]);
+  for (guint l = 0; l < 3; l++)
+    {
+      for (guint i = 0; i < 3 * n_ops[l]; i++)
+        tl_packed_matrix_clear (&cpu->packed[l][i]);
+      g_free (cpu->packed[l]);
+    }
   g_free (cpu->workers);
   g_free (cpu->rope_cos);
   g_free (cpu->rope_sin);
@@ -556,35 +625,62 @@ cpu_free (TlBackend *backend)
   g_free (cpu);
 }
 
-static const TlMatrix *
-widest (const TlMatrix *a, const TlMatrix *b)
+static void
+remember_shape (Cpu *cpu, guint cols, guint group)
 {
-  return b->cols > a->cols ? b : a;
+  cpu->max_width = MAX (cpu->max_width, cols);
+  for (guint i = 0; i < cpu->n_shapes; i++)
+    if (cpu->shapes[i].cols == cols && cpu->shapes[i].group == group)
+      return;
+  g_assert (cpu->n_shapes < G_N_ELEMENTS (cpu->shapes));
+  cpu->shapes[cpu->n_shapes++] = (Shape) { cols, group };
 }
+
+/* packs one list's matrices in the order of their use; the file's pages are not needed again */
+static TlPackedMatrix *
+pack_list (Cpu *cpu, const TlOpList *list)
+{
+  TlWeights *weights = cpu->base.program->weights;
+  TlPackedMatrix *packed = g_new0 (TlPackedMatrix, 3 * list->n + 1);
+  for (guint i = 0; i < list->n; i++)
+    for (guint m = 0; m < list->ops[i].n_matrices; m++)
+      {
+        const TlMatrix *matrix = &list->ops[i].matrix[m];
+        TlPackedMatrix *p = &packed[3 * i + m];
+        tl_packed_matrix_init (p, matrix, NULL);
+        cpu->packed_bytes += p->bytes;
+        remember_shape (cpu, p->cols, p->group);
+        if (matrix->data != weights->embed.data)
+          tl_checkpoint_release_pages (weights->checkpoint, matrix->data, matrix->rows * tl_matrix_row_bytes (matrix));
+      }
+  return packed;
+}
+
+/* below this much work a barrier costs more than a second worker brings */
+#define ONE_THREAD_BYTES (1u << 20)
 
 static TlBackend *
 cpu_prepare (TlProgram *program, const TlBackendOptions *options, GError **error)
 {
+  const TlKernels *kernels = tl_kernels_get (error);
+  if (!kernels)
+    return NULL;
   Cpu *cpu = g_new0 (Cpu, 1);
-  TlMatrix none = { 0 };
-  const TlMatrix *wide = &none;
-  const TlOpList *lists[] = { &program->pre, &program->body, &program->post };
-
+  cpu->kernels = kernels;
   cpu->base.klass = tl_backend_cpu_class ();
   cpu->base.program = tl_program_ref (program);
   cpu->base.options = *options;
-  cpu->n_workers = CLAMP (options->threads ? options->threads : 1, 1, 63);
-  cpu->workers = g_new0 (Worker, cpu->n_workers);
   for (guint b = TL_BUFFER_H; b < TL_N_BUFFERS; b++)
     {
       cpu->width[b] = tl_program_buffer_width (program, b);
       cpu->max_width = MAX (cpu->max_width, cpu->width[b]);
     }
-  for (guint l = 0; l < G_N_ELEMENTS (lists); l++)
-    for (guint i = 0; i < lists[l]->n; i++)
-      for (guint m = 0; m < lists[l]->ops[i].n_matrices; m++)
-        wide = widest (wide, &lists[l]->ops[i].matrix[m]);
-  cpu->max_width = MAX (cpu->max_width, wide->cols);
+  cpu->packed[0] = pack_list (cpu, &program->pre);
+  cpu->packed[1] = pack_list (cpu, &program->body);
+  cpu->packed[2] = pack_list (cpu, &program->post);
+  cpu->n_workers = options->threads ? options->threads
+                   : cpu->packed_bytes < ONE_THREAD_BYTES ? 1 : tl_pool_size (tl_pool_get ());
+  cpu->workers = g_new0 (Worker, cpu->n_workers);
   return &cpu->base;
 }
 
@@ -645,14 +741,15 @@ cpu_memory_copy (TlBackend *backend, gpointer to, gconstpointer from, gsize size
 static gsize
 cpu_weights_bytes (TlBackend *backend)
 {
-  return tl_checkpoint_file_size (backend->program->weights->checkpoint);
+  const TlMatrix *embed = &backend->program->weights->embed;
+  return ((Cpu *) backend)->packed_bytes + embed->rows * tl_matrix_row_bytes (embed);
 }
 
 static char *
 cpu_device_info (TlBackend *backend)
 {
-  return g_strdup_printf ("cpu, scalar kernels, %u thread%s", ((Cpu *) backend)->n_workers,
-    ((Cpu *) backend)->n_workers == 1 ? "" : "s");
+  return g_strdup_printf ("cpu, %s kernels, %u thread%s", ((Cpu *) backend)->kernels->name,
+    ((Cpu *) backend)->n_workers, ((Cpu *) backend)->n_workers == 1 ? "" : "s");
 }
 
 const TlBackendClass *
