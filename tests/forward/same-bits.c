@@ -104,7 +104,7 @@ a_batch_of_streams_equals_lone_runs (gconstpointer name)
 int
 main (int argc, char **argv)
 {
-  static const char *const names[] = { "qwen3", "nanbeige" };
+  static const char *const names[] = { "qwen3", "nanbeige", "huginn" };
   g_test_init (&argc, &argv, NULL);
   for (guint i = 0; i < G_N_ELEMENTS (names); i++)
     {
