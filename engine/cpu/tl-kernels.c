@@ -1,22 +1,22 @@
 /* cpu/tl-kernels.c — the tables: one row of kernels per instruction set. */
 #include "cpu/tl-kernels-private.h"
 
-#define TABLE(isa_, linear_, vector_) { \
+#define TABLE(isa_, name_, linear_, vector_) { \
   .isa = isa_, \
   .quantise_row = tl_quantise_row_##vector_, .linear = tl_linear_##linear_, .linear_exact = tl_linear_exact_##linear_, \
   .rms_norm = tl_rms_norm_##vector_, .layer_norm = tl_layer_norm_##vector_, .add = tl_add_##vector_, \
   .swiglu = tl_swiglu_##vector_, .geglu_tanh = tl_geglu_tanh_##vector_, .gelu_erf = tl_gelu_erf_##vector_, \
   .gelu_tanh = tl_gelu_tanh_##vector_, .relu2 = tl_relu2_##vector_, .softcap = tl_softcap_##vector_, \
   .rope = tl_rope_##vector_, .to_half = tl_to_half_##vector_, .attend_split = tl_attend_split_##vector_, \
-  .attend_combine = tl_attend_combine_##vector_, .argmax = tl_argmax_##vector_, .name = #linear_ }
+  .attend_combine = tl_attend_combine_##vector_, .argmax = tl_argmax_##vector_, .name = name_ }
 
 static const TlKernels tables[] = {
-  TABLE (TL_ISA_SCALAR, scalar, scalar),
+  TABLE (TL_ISA_SCALAR, "scalar", scalar, scalar),
 #ifdef __x86_64__
-  TABLE (TL_ISA_AVX2, scalar, avx2),
-  TABLE (TL_ISA_AVX512, scalar, avx512),
-  TABLE (TL_ISA_VNNI, scalar, avx512),
-  TABLE (TL_ISA_AMX, scalar, avx512),
+  TABLE (TL_ISA_AVX2, "avx2", avx2, avx2),
+  TABLE (TL_ISA_AVX512, "avx512", avx512, avx512),
+  TABLE (TL_ISA_VNNI, "vnni", vnni, avx512),
+  TABLE (TL_ISA_AMX, "amx", vnni, avx512),
 #endif
 };
 
