@@ -25,6 +25,8 @@ typedef struct
 TlGenerator *tl_generator_new (const TlGeneratorSource *source, const guint32 *ids, guint n_ids, guint n_cached,
   guint n_prompt, TlGenerateConfig *config, guint max_tokens);
 gpointer tl_generator_source_data (TlGenerator *self);
+/* everything up to the end of the prompt */
+const guint32 *tl_generator_prompt_ids (TlGenerator *self, guint *n);
 /* tokens that have left, in order */
 const guint32 *tl_generator_tokens (TlGenerator *self, guint *n);
 gboolean tl_generator_is_prefilling (TlGenerator *self);

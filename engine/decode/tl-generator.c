@@ -125,7 +125,14 @@ tl_generator_source_data (TlGenerator *self)
 gboolean
 tl_generator_is_prefilling (TlGenerator *self)
 {
-  return self->n_done < self->n_begin;
+  return (guint) g_atomic_int_get ((gint *) &self->n_done) < self->n_begin;
+}
+
+const guint32 *
+tl_generator_prompt_ids (TlGenerator *self, guint *n)
+{
+  *n = self->n_begin;
+  return (const guint32 *) self->ids->data;
 }
 
 const guint32 *
@@ -270,7 +277,7 @@ run_pass (TlGenerator *self, GError **error)
     self->prefill_ms += (g_get_monotonic_time () - before) / 1e3;
   else
     self->loops_run += self->source.loops;
-  self->n_done += n;
+  g_atomic_int_set ((gint *) &self->n_done, self->n_done + n);
   return TRUE;
 }
 

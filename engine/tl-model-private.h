@@ -1,0 +1,58 @@
+/* tl-model-private.h — what the public objects share: a model's core, and runs that hold a sequence of it.
+ *
+ * The core outlives the model object as long as a run holds it; its pass mutex guards backends, stores and sequences.
+ */
+#pragma once
+
+#include "cache/tl-pass.h"
+#include "decode/tl-generate-config-private.h"
+#include "decode/tl-generator-private.h"
+#include "tl-model.h"
+
+G_BEGIN_DECLS
+
+typedef struct _TlModelCore TlModelCore;
+
+typedef struct
+{
+  TlModelCore *core;
+  TlBackend *backend;
+  TlKvSequence *sequence;
+  gboolean exact;
+  TlPassOptions options;
+} TlModelRun;
+
+TlModelCore *tl_model_core_new (TlProgram *program, const TlBackendClass *klass, guint threads, gsize cache_limit,
+  GError **error);
+TlModelCore *tl_model_core_ref (TlModelCore *core);
+void tl_model_core_unref (TlModelCore *core);
+void tl_model_core_close (TlModelCore *core);
+gsize tl_model_core_memory (TlModelCore *core);
+TlProgram *tl_model_core_program (TlModelCore *core);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC (TlModelCore, tl_model_core_unref)
+
+/* Between enter and leave the caller leads the passes. leave turns a cancelled pass of a closed model into CLOSED. */
+gboolean tl_model_core_enter (TlModelCore *core, GCancellable *cancellable, GError **error);
+gboolean tl_model_core_leave (TlModelCore *core, GCancellable *cancellable, gboolean ok, GError **error);
+
+/* A run on a fork of base->sequence when the configuration allows it, else on an empty sequence; reserves nothing, but
+ * refuses what cannot fit: `positions` in total. */
+TlModelRun *tl_model_run_new (TlModelCore *core, TlModelRun *base, TlGenerateConfig *config, guint positions,
+  GError **error);
+void tl_model_run_free (TlModelRun *run);
+guint tl_model_run_length (TlModelRun *run);
+void tl_model_run_truncate (TlModelRun *run, guint length);
+/* a run that shares the sequence's pages */
+TlModelRun *tl_model_run_fork (TlModelRun *run);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC (TlModelRun, tl_model_run_free)
+
+/* the core of a loaded model, or CLOSED, or INVALID_ARGUMENT before it is loaded. transfer full */
+TlModelCore *tl_model_get_core (TlModel *self, GError **error);
+/* ids: history and prompt; ceiling: max-tokens is cut to the room left instead of refused */
+TlGenerator *tl_model_begin_on (TlModel *self, TlModelRun *base, const guint32 *ids, gsize n_ids, gsize n_prompt,
+  TlGenerateConfig *config, gboolean ceiling, GError **error);
+/* the bytes as ids; INVALID_ARGUMENT when their size is none of int32s, or there are none */
+const guint32 *tl_ids_from_bytes (GBytes *bytes, gsize *n, GError **error);
+TlTokenizer *tl_tokenizer_from_checkpoint (TlCheckpoint *checkpoint, GError **error);
+
+G_END_DECLS

@@ -1,0 +1,253 @@
+/* engine/tl-model-requests.c — what a loaded model can be asked: begin, generate, score; and the processors alone. */
+#include <string.h>
+
+#include "score/tl-score.h"
+#include "tl-model-private.h"
+
+const guint32 *
+tl_ids_from_bytes (GBytes *bytes, gsize *n, GError **error)
+{
+  gsize size = bytes ? g_bytes_get_size (bytes) : 0;
+  *n = size / sizeof (guint32);
+  if (*n && size % sizeof (guint32) == 0)
+    return g_bytes_get_data (bytes, NULL);
+  g_set_error (error, TL_ERROR, TL_ERROR_INVALID_ARGUMENT, "token ids: %" G_GSIZE_FORMAT " bytes, but at least one int32"
+      " is needed", size);
+  return NULL;
+}
+
+static gboolean
+check_request (TlModel *self, const guint32 *ids, gsize n, TlGenerateConfig *config, GError **error)
+{
+  guint vocab = tl_model_get_vocab_size (self), loops = config->loops;
+  if (!tl_generate_config_validate (config, error))
+    return FALSE;
+  for (gsize i = 0; i < n; i++) {
+    if (ids[i] >= vocab) {
+      g_set_error (error, TL_ERROR, TL_ERROR_INVALID_ARGUMENT, "token id %d at index %" G_GSIZE_FORMAT " is outside of the"
+          " vocabulary 0…%u", (gint32) ids[i], i, vocab - 1);
+      return FALSE;
+    }
+  }
+  if (loops && (loops < tl_model_get_min_loops (self) || loops > tl_model_get_max_loops (self))) {
+    g_set_error (error, TL_ERROR, TL_ERROR_INVALID_ARGUMENT, "loops is %u, but this model takes %u…%u", loops,
+        tl_model_get_min_loops (self), tl_model_get_max_loops (self));
+    return FALSE;
+  }
+  if (config->stop && config->stop[0] && !tl_model_get_tokenizer (self)) {
+    g_set_error_literal (error, TL_ERROR, TL_ERROR_UNSUPPORTED, "stop strings need a tokenizer, and the model has none;"
+        " use stop-sequences of ids");
+    return FALSE;
+  }
+  return TRUE;
+}
+
+static gboolean
+too_long (gsize n_ids, guint max_tokens, guint limit, GError **error)
+{
+  g_set_error (error, TL_ERROR, TL_ERROR_SEQUENCE_TOO_LONG, "%" G_GSIZE_FORMAT " tokens before and %u to generate exceed"
+      " max_seq_len %u; shorten the prompt or ask for fewer", n_ids, max_tokens, limit);
+  return FALSE;
+}
+
+static gboolean
+run_on_model (gpointer data, const guint32 *tokens, guint n, float *logits, GCancellable *cancellable, GError **error)
+{
+  TlModelRun *run = data;
+  if (!tl_model_core_enter (run->core, cancellable, error))
+    return FALSE;
+  TlPassOptions options = run->options;
+  options.deliver = logits ? TL_DELIVER_LAST : TL_DELIVER_NONE;
+  options.logits = logits;
+  gboolean ok = tl_pass_run (run->backend, run->sequence, tokens, n, &options, cancellable, error);
+  return tl_model_core_leave (run->core, cancellable, ok, error);
+}
+
+/* prompts go through in one piece where everything is recomputed anyway */
+static guint
+chunk_of (const TlGenerateConfig *config)
+{
+  const char *uncached = g_getenv ("TINYLOOP_DISABLE_KV_CACHE");
+  if (uncached && *uncached && !g_str_equal (uncached, "0"))
+    return G_MAXUINT;
+  return config->chunk_size ? config->chunk_size : 128;
+}
+
+TlGenerator *
+tl_model_begin_on (TlModel *self, TlModelRun *base, const guint32 *ids, gsize n_ids, gsize n_prompt,
+    TlGenerateConfig *config, gboolean ceiling, GError **error)
+{
+  g_autoptr (TlGenerateConfig) copy = config ? tl_generate_config_copy (config) : tl_generate_config_new ();
+  g_autoptr (TlModelCore) core = tl_model_get_core (self, error);
+  guint limit = tl_model_get_max_seq_len (self), max_tokens = copy->max_tokens;
+  if (!core || !check_request (self, ids, n_ids, copy, error))
+    return NULL;
+  if (n_ids >= limit || (!ceiling && max_tokens > limit - n_ids)) {
+    too_long (n_ids, max_tokens, limit, error);
+    return NULL;
+  }
+  max_tokens = MIN (max_tokens, limit - n_ids);
+
+  g_autoptr (TlModelRun) run = tl_model_run_new (core, base, copy, n_ids + max_tokens, error);
+  if (!run)
+    return NULL;
+  guint n_cached = tl_model_run_length (run);
+  if (n_cached >= n_ids)
+    tl_model_run_truncate (run, n_cached = n_ids - 1);
+  TlGeneratorSource source = {
+    .run = run_on_model, .data = run, .free = (GDestroyNotify) tl_model_run_free,
+    .vocab_size = tl_model_core_program (core)->vocab_size, .loops = run->options.loops, .chunk = chunk_of (copy),
+    .tokenizer = tl_model_get_tokenizer (self),
+  };
+  run = NULL;
+  return tl_generator_new (&source, ids, n_ids, n_cached, n_prompt, copy, max_tokens);
+}
+
+TlGenerator *
+tl_model_begin (TlModel *self, GBytes *ids, TlGenerateConfig *config, GError **error)
+{
+  g_return_val_if_fail (TL_IS_MODEL (self), NULL);
+  gsize n;
+  const guint32 *prompt = tl_ids_from_bytes (ids, &n, error);
+  return prompt ? tl_model_begin_on (self, NULL, prompt, n, n, config, FALSE, error) : NULL;
+}
+
+TlGeneration *
+tl_model_generate_bytes (TlModel *self, GBytes *ids, TlGenerateConfig *config, GCancellable *cancellable, GError **error)
+{
+  g_autoptr (TlGenerator) generator = tl_model_begin (self, ids, config, error);
+  return generator ? tl_generator_run (generator, cancellable, error) : NULL;
+}
+
+static void
+forward_cancel (GCancellable *from, gpointer to)
+{
+  g_cancellable_cancel (to);
+}
+
+static TlTensor *
+score (TlModel *self, GBytes *ids, TlGenerateConfig *config, TlDeliver deliver, GCancellable *cancellable, GError **error)
+{
+  gsize n;
+  const guint32 *tokens = tl_ids_from_bytes (ids, &n, error);
+  g_autoptr (TlGenerateConfig) copy = config ? tl_generate_config_copy (config) : tl_generate_config_new ();
+  g_autoptr (TlModelCore) core = tokens ? tl_model_get_core (self, error) : NULL;
+  if (!core || !check_request (self, tokens, n, copy, error))
+    return NULL;
+  if (n > tl_model_get_max_seq_len (self)) {
+    too_long (n, 0, tl_model_get_max_seq_len (self), error);
+    return NULL;
+  }
+  g_autoptr (TlModelRun) run = tl_model_run_new (core, NULL, copy, n, error);
+  if (!run)
+    return NULL;
+
+  g_autoptr (GCancellable) own = g_cancellable_new ();
+  gulong link = cancellable ? g_cancellable_connect (cancellable, G_CALLBACK (forward_cancel), g_object_ref (own),
+      g_object_unref) : 0;
+  TlTensor *out = NULL;
+  if (tl_model_core_enter (core, own, error)) {
+    out = tl_score_logits (run->backend, run->sequence, tokens, n, deliver, &run->options, own, error);
+    if (!tl_model_core_leave (core, own, out != NULL, error))
+      g_clear_pointer (&out, tl_tensor_unref);
+  }
+  if (cancellable)
+    g_cancellable_disconnect (cancellable, link);
+  return out;
+}
+
+TlTensor *
+tl_model_score_bytes (TlModel *self, GBytes *ids, TlGenerateConfig *config, GCancellable *cancellable, GError **error)
+{
+  g_return_val_if_fail (TL_IS_MODEL (self), NULL);
+  return score (self, ids, config, TL_DELIVER_ALL, cancellable, error);
+}
+
+TlTensor *
+tl_model_score_last_bytes (TlModel *self, GBytes *ids, TlGenerateConfig *config, GCancellable *cancellable,
+    GError **error)
+{
+  g_return_val_if_fail (TL_IS_MODEL (self), NULL);
+  return score (self, ids, config, TL_DELIVER_LAST, cancellable, error);
+}
+
+/* --- figures of the weights --- */
+
+static guint64
+matrix_bytes (const TlMatrix *m)
+{
+  if (!m->data)
+    return 0;
+  guint64 groups = (guint64) m->rows * tl_matrix_n_groups (m);
+  return m->rows * (guint64) tl_matrix_row_bytes (m) + groups * (m->scale_format == TL_F32 ? 4 : 2)
+      + (m->zero ? groups : 0) + (m->minimum ? groups * 2 : 0);
+}
+
+guint64
+tl_model_get_weight_bytes (TlModel *self, guint loops)
+{
+  g_return_val_if_fail (TL_IS_MODEL (self), 0);
+  g_autoptr (TlModelCore) core = tl_model_get_core (self, NULL);
+  if (!core)
+    return 0;
+  const TlWeights *w = tl_model_core_program (core)->weights;
+  const TlDescriptor *d = w->descriptor;
+  if (loops == 0)
+    loops = d->loops_default;
+
+  guint64 bytes = matrix_bytes (&w->head) + matrix_bytes (&w->post_loop) + loops * matrix_bytes (&w->inject);
+  for (guint stack = 0; stack < TL_N_STACKS; stack++) {
+    for (guint i = 0; i < d->n_blocks[stack]; i++) {
+      const TlBlockWeights *b = &w->blocks[stack][i];
+      guint64 block = matrix_bytes (&b->q) + matrix_bytes (&b->k) + matrix_bytes (&b->v) + matrix_bytes (&b->o)
+          + matrix_bytes (&b->gate) + matrix_bytes (&b->up) + matrix_bytes (&b->down);
+      bytes += block * (stack == TL_STACK_LOOP ? loops : 1);
+    }
+  }
+  return bytes;
+}
+
+/* --- the processors alone --- */
+
+static guint32 *
+bitmap_of (GBytes *mask, guint n)
+{
+  const guint8 *legal = g_bytes_get_data (mask, NULL);
+  guint32 *bits = g_new0 (guint32, n / 32 + 1);
+  for (guint i = 0; i < n; i++)
+    bits[i / 32] |= (guint32) (legal[i] != 0) << (i % 32);
+  return bits;
+}
+
+TlTensor *
+tl_process_logits (GBytes *logits, GBytes *history, GBytes *mask, TlGenerateConfig *config, GError **error)
+{
+  g_return_val_if_fail (logits, NULL);
+  g_autoptr (TlGenerateConfig) own = config ? g_object_ref (config) : tl_generate_config_new ();
+  gsize n = g_bytes_get_size (logits) / sizeof (float), n_seen = history ? g_bytes_get_size (history) / 4 : 0;
+  if (!tl_generate_config_validate (own, error))
+    return NULL;
+  if (n == 0 || g_bytes_get_size (logits) % sizeof (float) || (mask && g_bytes_get_size (mask) != n)) {
+    g_set_error (error, TL_ERROR, TL_ERROR_INVALID_ARGUMENT, "logits must be one or more float32, and a mask one byte for"
+        " each; got %" G_GSIZE_FORMAT " and %" G_GSIZE_FORMAT " bytes", g_bytes_get_size (logits),
+        mask ? g_bytes_get_size (mask) : 0);
+    return NULL;
+  }
+
+  TlSamplerParams params = tl_generate_config_sampler (own);
+  g_autoptr (TlSampler) sampler = tl_sampler_new (n, &params);
+  const guint32 *seen = n_seen ? g_bytes_get_data (history, NULL) : NULL;
+  for (gsize i = 0; i < n_seen; i++) {
+    if (seen[i] >= n) {
+      g_set_error (error, TL_ERROR, TL_ERROR_INVALID_ARGUMENT, "history: id %d is outside of 0…%" G_GSIZE_FORMAT,
+          (gint32) seen[i], n - 1);
+      return NULL;
+    }
+    tl_sampler_see (sampler, seen[i], FALSE);
+  }
+  g_autofree guint32 *bits = mask ? bitmap_of (mask, n) : NULL;
+  g_autoptr (TlTensor) out = tl_tensor_new (1, &n, error);
+  if (!out || !tl_sampler_probabilities (sampler, g_bytes_get_data (logits, NULL), bits, tl_tensor_get_data (out), error))
+    return NULL;
+  return g_steal_pointer (&out);
+}
