@@ -74,14 +74,16 @@ write_stored (TlCheckpointWriter *w, TlImportSource *source, const TlWeightSlot 
 {
   gsize groups = (gsize) m->rows * tl_matrix_n_groups (m);
   g_autofree guint8 *data = g_malloc (m->rows * tl_matrix_row_bytes (m));
-  g_autofree guint16 *scale = g_new (guint16, groups);
+  g_autofree guint8 *scale = g_malloc (groups * (m->scale_format == TL_F32 ? 4 : 2));
+  g_autofree guint8 *zero = m->offset == TL_OFFSET_ZERO ? g_malloc (groups) : NULL;
   g_autofree guint16 *minimum = m->offset == TL_OFFSET_MIN ? g_new (guint16, groups) : NULL;
 
-  if (!source->read_stored (source, slot, data, scale, minimum, error))
-    return FALSE;
   m->data = data;
   m->scale = scale;
+  m->zero = zero;
   m->minimum = minimum;
+  if (!source->read_stored (source, slot, m, error))
+    return FALSE;
   return tl_checkpoint_writer_write_matrix (w, m, error);
 }
 

@@ -93,7 +93,7 @@ refuse_fields_without_axis (Reader *r)
   };
   static const char *const flags[] = { "use_sliding_window", "loop_share_kv", "enable_double_loop_split", "use_mhc",
     "qk_layernorm", "loop_loss_weights", "loop_middle_layers", "enable_mhc", "enable_hyper_connection",
-    "enable_depth_attention", "insert_ngram_layer_idx", "ngram_insert_all_layers", "quantization_config" };
+    "enable_depth_attention", "insert_ngram_layer_idx", "ngram_insert_all_layers" };
 
   for (guint i = 0; i < G_N_ELEMENTS (numbers); i++)
     if (number (r, numbers[i].key, numbers[i].neutral) != numbers[i].neutral)
@@ -369,6 +369,106 @@ static const struct { const char *model_type; void (*read) (Reader *r, TlConfig 
   { "huginn_raven", read_raven, TRUE },
 };
 
+/* --- quantisation --- */
+
+static JsonObject *
+object (Reader *r, const char *key)
+{
+  JsonNode *node = member (r, key);
+  if (node && JSON_NODE_HOLDS_OBJECT (node))
+    return json_node_get_object (node);
+  fail (r, TL_ERROR_UNSUPPORTED, key, "is missing or no object");
+  return NULL;
+}
+
+static void
+expect (Reader *r, gboolean as_expected, const char *key)
+{
+  if (!as_expected)
+    fail (r, TL_ERROR_UNSUPPORTED, key, "in the quantization_config has a value that is not implemented in this version");
+}
+
+static void
+set_group (Reader *r, const char *key, TlQuantised *q)
+{
+  double group = number (r, key, -1);
+  expect (r, group == -1 || group == 32 || group == 64 || group == 128, key);
+  q->group = group > 0 ? group : 0;
+}
+
+static void
+read_compressed (Reader *r, TlQuantised *q)
+{
+  const char *format = text (r, "format", "");
+  JsonObject *groups = object (r, "config_groups");
+  gboolean packed = g_str_equal (format, "pack-quantized");
+  expect (r, packed || g_str_equal (format, "int-quantized"), "format");
+  if (!groups || json_object_get_size (groups) != 1)
+    {
+      expect (r, FALSE, "config_groups");
+      return;
+    }
+  g_autoptr (GList) values = json_object_get_values (groups);
+  if (!JSON_NODE_HOLDS_OBJECT ((JsonNode *) values->data))
+    {
+      expect (r, FALSE, "config_groups");
+      return;
+    }
+  Reader group = { json_node_get_object (values->data), r->name, r->error, r->failed, NULL, NULL };
+  JsonObject *weights = object (&group, "weights");
+  expect (&group, !member (&group, "input_activations") && !member (&group, "output_activations"), "input_activations");
+  r->failed = group.failed;
+  if (!weights)
+    return;
+
+  Reader w = { weights, r->name, r->error, r->failed, NULL, NULL };
+  const char *strategy = text (&w, "strategy", "");
+  q->packing = packed ? TL_PACKING_COMPRESSED : TL_PACKING_INT8;
+  q->symmetric = flag (&w, "symmetric", TRUE);
+  expect (&w, number (&w, "num_bits", 0) == (packed ? 4 : 8), "num_bits");
+  expect (&w, g_str_equal (text (&w, "type", "int"), "int"), "type");
+  expect (&w, packed || q->symmetric, "symmetric");
+  expect (&w, !flag (&w, "dynamic", FALSE), "dynamic");
+  expect (&w, !member (&w, "actorder") || g_str_equal (text (&w, "actorder", ""), "weight"), "actorder");
+  expect (&w, g_str_equal (strategy, "group") || g_str_equal (strategy, "channel"), "strategy");
+  if (g_str_equal (strategy, "group"))
+    set_group (&w, "group_size", q);
+  r->failed = w.failed;
+}
+
+static void
+read_quantised (Reader *r, TlQuantised *q)
+{
+  JsonObject *config = member (r, "quantization_config") ? object (r, "quantization_config") : NULL;
+  if (!config)
+    return;
+  Reader c = { config, r->name, r->error, r->failed, NULL, NULL };
+  const char *method = text (&c, "quant_method", "(none)");
+  if (g_str_equal (method, "gptq"))
+    {
+      const char *format = text (&c, "checkpoint_format", "gptq");
+      q->packing = g_str_equal (format, "gptq_v2") ? TL_PACKING_GPTQ_V2 : TL_PACKING_GPTQ_V1;
+      expect (&c, g_str_equal (format, "gptq") || g_str_equal (format, "gptq_v2"), "checkpoint_format");
+      expect (&c, number (&c, "bits", 0) == 4, "bits");
+      expect (&c, !member (&c, "dynamic"), "dynamic");
+      set_group (&c, "group_size", q);
+    }
+  else if (g_str_equal (method, "awq"))
+    {
+      g_autofree char *version = g_ascii_strdown (text (&c, "version", "gemm"), -1);
+      q->packing = TL_PACKING_AWQ;
+      expect (&c, g_str_equal (version, "gemm"), "version");
+      expect (&c, number (&c, "bits", 0) == 4, "bits");
+      expect (&c, flag (&c, "zero_point", TRUE), "zero_point");
+      set_group (&c, "group_size", q);
+    }
+  else if (g_str_equal (method, "compressed-tensors"))
+    read_compressed (&c, q);
+  else
+    fail (&c, TL_ERROR_UNSUPPORTED, "quantization_config", "has a quant_method that is not gptq, awq or compressed-tensors");
+  r->failed = c.failed;
+}
+
 gboolean
 tl_config_read (JsonObject *config, const char *name, TlHasTensor has, gpointer data, TlConfig *out, GError **error)
 {
@@ -385,6 +485,9 @@ tl_config_read (JsonObject *config, const char *name, TlHasTensor has, gpointer 
         if (!families[i].own_keys)
           read_common (&r, d);
         families[i].read (&r, out);
+        read_quantised (&r, &out->quantised);
+        if (families[i].own_keys && out->quantised.packing != TL_PACKING_NONE)
+          fail (&r, TL_ERROR_UNSUPPORTED, "quantization_config", "is not implemented for this family");
         break;
       }
   if (!d->family)

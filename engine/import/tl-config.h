@@ -13,7 +13,17 @@ G_BEGIN_DECLS
 typedef enum { TL_NAMES_LLAMA, TL_NAMES_OLMO2, TL_NAMES_OURO, TL_NAMES_CANONICAL, TL_NAMES_HUGINN,
   TL_NAMES_RETROFIT_LLAMA, TL_NAMES_RETROFIT_OLMO } TlNames;
 
-typedef struct { TlDescriptor *descriptor; TlNames names; } TlConfig;
+typedef enum { TL_PACKING_NONE, TL_PACKING_GPTQ_V1, TL_PACKING_GPTQ_V2, TL_PACKING_AWQ, TL_PACKING_COMPRESSED,
+  TL_PACKING_INT8 } TlPacking;
+
+typedef struct
+{
+  TlPacking packing;
+  guint group;                  /* 0: per channel */
+  gboolean symmetric;           /* no zeros in the file */
+} TlQuantised;
+
+typedef struct { TlDescriptor *descriptor; TlNames names; TlQuantised quantised; } TlConfig;
 
 /* whether the folder has a tensor: some families can only be told apart by that */
 typedef gboolean (*TlHasTensor) (const char *name, gpointer data);

@@ -150,9 +150,10 @@ source_origin (TlImportSource *source, const TlWeightSlot *slot)
 }
 
 static gboolean
-source_read_stored (TlImportSource *source, const TlWeightSlot *slot, guint8 *data, guint16 *scale, guint16 *minimum,
-    GError **error)
+source_read_stored (TlImportSource *source, const TlWeightSlot *slot, TlMatrix *m, GError **error)
 {
+  guint8 *data = (guint8 *) m->data;
+  guint16 *scale = (guint16 *) m->scale, *minimum = (guint16 *) m->minimum;
   GgufSource *s = (GgufSource *) source;
   const TlGgufTensor *t;
   g_autofree guint8 *bytes = load (s, slot, &t, error);

@@ -7,6 +7,7 @@
 
 #include "import/tl-config.h"
 #include "import/tl-import.h"
+#include "import/tl-packed.h"
 #include "model/tl-file.h"
 #include "model/tl-json.h"
 
@@ -19,6 +20,7 @@ typedef struct
 {
   TlImportSource source;
   TlNames names;
+  TlQuantised quantised;
   char *folder, *name;
   GPtrArray *shards;
 } Folder;
@@ -137,17 +139,23 @@ place_in_fused (Folder *f, const TlWeightSlot *slot, guint *first, guint *all)
 }
 
 static const TlTensorView *
-find (Folder *f, const TlWeightSlot *slot, Shard **shard, char **name)
+find_named (Folder *f, const char *name, Shard **shard)
 {
-  *name = foreign_name (f, slot);
   for (guint i = 0; i < f->shards->len; i++)
     {
       *shard = g_ptr_array_index (f->shards, i);
-      const TlTensorView *view = tl_checkpoint_find ((*shard)->header, *name);
+      const TlTensorView *view = tl_checkpoint_find ((*shard)->header, name);
       if (view)
         return view;
     }
   return NULL;
+}
+
+static const TlTensorView *
+find (Folder *f, const TlWeightSlot *slot, Shard **shard, char **name)
+{
+  *name = foreign_name (f, slot);
+  return find_named (f, *name, shard);
 }
 
 static TlFormat
@@ -156,12 +164,93 @@ format_of (const char *dtype)
   return g_str_equal (dtype, "F16") ? TL_F16 : g_str_equal (dtype, "BF16") ? TL_BF16 : TL_F32;
 }
 
+/* --- packed matrices --- */
+
+/* the name without ".weight" when the slot's matrix is packed, else NULL */
+static char *
+packed_stem (Folder *f, const TlWeightSlot *slot)
+{
+  Shard *shard;
+  if (f->quantised.packing == TL_PACKING_NONE || !slot->is_matrix)
+    return NULL;
+  g_autofree char *stem = foreign_name (f, slot);
+  if (!g_str_has_suffix (stem, ".weight"))
+    return NULL;
+  stem[strlen (stem) - strlen (".weight")] = '\0';
+  g_autofree char *part = g_strconcat (stem, tl_packed_main_part (f->quantised.packing), NULL);
+  return find_named (f, part, &shard) ? g_steal_pointer (&stem) : NULL;
+}
+
+static guint8 *
+read_part (const char *name, const char **dtype, gsize dims[2], gpointer data, GError **error)
+{
+  Shard *shard;
+  const TlTensorView *view = find_named (data, name, &shard);
+  if (!view)
+    return NULL;
+  *dtype = view->dtype;
+  for (guint i = 0; i < MIN (view->n_dims, 2); i++)
+    dims[i] = view->n_dims <= 2 ? view->dims[i] : 0;
+  g_autofree guint8 *bytes = g_malloc (MAX (view->size, 1));
+  return tl_file_read (shard->file, view->offset, bytes, view->size, error) ? g_steal_pointer (&bytes) : NULL;
+}
+
+static TlUnpacked *
+unpack (Folder *f, const TlWeightSlot *slot, const char *stem, GError **error)
+{
+  return tl_packed_read (&f->quantised, stem, slot->rows, slot->cols, f->name, read_part, f, error);
+}
+
+static gboolean
+folder_stored (TlImportSource *source, const TlWeightSlot *slot, TlMatrix *shape)
+{
+  g_autofree char *stem = packed_stem ((Folder *) source, slot);
+  g_autoptr (TlUnpacked) u = stem ? unpack ((Folder *) source, slot, stem, NULL) : NULL;
+  if (!u || u->groups)          /* inputs out of order have no lossless form: they become floats */
+    return FALSE;
+  *shape = u->m;
+  shape->data = shape->scale = NULL;
+  shape->zero = NULL;
+  return TRUE;
+}
+
+static gboolean
+folder_read_stored (TlImportSource *source, const TlWeightSlot *slot, TlMatrix *m, GError **error)
+{
+  g_autofree char *stem = packed_stem ((Folder *) source, slot);
+  g_autoptr (TlUnpacked) u = unpack ((Folder *) source, slot, stem, error);
+  if (!u)
+    return FALSE;
+  gsize groups = (gsize) m->rows * tl_matrix_n_groups (m);
+  memcpy ((gpointer) m->data, u->m.data, m->rows * tl_matrix_row_bytes (m));
+  memcpy ((gpointer) m->scale, u->m.scale, groups * (m->scale_format == TL_F32 ? 4 : 2));
+  if (m->offset == TL_OFFSET_ZERO)
+    memcpy ((gpointer) m->zero, u->m.zero, groups);
+  return TRUE;
+}
+
+static const char *
+folder_origin (TlImportSource *source, const TlWeightSlot *slot)
+{
+  static const char *const names[] = { NULL, "GPTQ", "GPTQ v2", "AWQ", "compressed-tensors int4", "compressed-tensors int8" };
+  Folder *f = (Folder *) source;
+  g_autofree char *stem = packed_stem (f, slot);
+  return stem ? names[f->quantised.packing] : NULL;
+}
+
 static gboolean
 folder_read (TlImportSource *source, const TlWeightSlot *slot, float *out, GError **error)
 {
   Folder *f = (Folder *) source;
   Shard *shard;
-  g_autofree char *name = NULL;
+  g_autofree char *name = NULL, *stem = packed_stem (f, slot);
+  if (stem)
+    {
+      g_autoptr (TlUnpacked) u = unpack (f, slot, stem, error);
+      for (guint r = 0; u && r < slot->rows; r++)
+        tl_unpacked_row_to_f32 (u, r, out + (gsize) r * slot->cols);
+      return u != NULL;
+    }
   const TlTensorView *view = find (f, slot, &shard, &name);
   if (!view)
     {
@@ -324,7 +413,12 @@ check_unused (Folder *f, GError **error)
   g_autoptr (GPtrArray) slots = tl_weight_slots (f->source.descriptor, f->name, error);
   g_autoptr (GHashTable) wanted = g_hash_table_new_full (g_str_hash, g_str_equal, g_free, NULL);
   for (guint i = 0; slots && i < slots->len; i++)
-    g_hash_table_add (wanted, foreign_name (f, slots->pdata[i]));
+    {
+      g_autofree char *stem = packed_stem (f, slots->pdata[i]);
+      g_hash_table_add (wanted, foreign_name (f, slots->pdata[i]));
+      for (const char *const *part = tl_packed_parts; stem && *part; part++)
+        g_hash_table_add (wanted, g_strconcat (stem, *part, NULL));
+    }
   for (guint i = 0; slots && i < f->shards->len; i++)
     {
       TlCheckpoint *header = ((Shard *) g_ptr_array_index (f->shards, i))->header;
@@ -347,6 +441,9 @@ tl_hugging_face_open (const char *path, GError **error)
   Folder *f = g_new0 (Folder, 1);
   f->source.read = folder_read;
   f->source.format = folder_format;
+  f->source.stored = folder_stored;
+  f->source.read_stored = folder_read_stored;
+  f->source.origin = folder_origin;
   f->source.free = folder_free;
   f->folder = g_strdup (path);
   f->name = g_path_get_basename (path);
@@ -358,6 +455,7 @@ tl_hugging_face_open (const char *path, GError **error)
       && (f->shards->len > 0 || open_shards (f, error));
   f->source.descriptor = config.descriptor;
   f->names = config.names;
+  f->quantised = config.quantised;
   if (ok && check_unused (f, error) && open_tokenizer (f, error))
     return &f->source;
   folder_free (&f->source);

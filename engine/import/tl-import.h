@@ -17,14 +17,13 @@ struct _TlImportSource
   TlDescriptor *descriptor;
   GBytes *tokenizer_json;       /* or NULL */
   char *chat_template;          /* or NULL */
-  GArray *eos;                  /* gint32, or NULL */
+  GArray *eos;                  /* gint32: ids that end a text as the generation config says, or NULL */
   gboolean (*read) (TlImportSource *source, const TlWeightSlot *slot, float *out, GError **error);
   TlFormat (*format) (TlImportSource *source, const TlWeightSlot *slot);   /* F32, F16 or BF16 as stored */
-  /* A matrix that is quantised in the source and can be taken over: its shape, then its arrays, sized by that shape
-   * (minimum NULL when it has none). Both NULL in readers of float formats. */
+  /* A matrix that is quantised in the source and can be taken over: its shape, then its arrays, which the caller has
+   * allocated by that shape and the reader fills. Both NULL in readers of float formats. */
   gboolean (*stored) (TlImportSource *source, const TlWeightSlot *slot, TlMatrix *shape);
-  gboolean (*read_stored) (TlImportSource *source, const TlWeightSlot *slot, guint8 *data, guint16 *scale, guint16 *minimum,
-      GError **error);
+  gboolean (*read_stored) (TlImportSource *source, const TlWeightSlot *slot, TlMatrix *m, GError **error);
   const char *(*origin) (TlImportSource *source, const TlWeightSlot *slot);        /* "Q4_K", for `inspect`, or NULL */
   void (*free) (TlImportSource *source);
 };

@@ -37,6 +37,7 @@ struct _TlCheckpoint
 
 static const struct { const char *name; guint bytes; } dtypes[] = {
   { "F32", 4 }, { "F16", 2 }, { "BF16", 2 }, { "I8", 1 }, { "U8", 1 }, { "I32", 4 },
+  { "I64", 8 },                 /* in foreign files only: shapes beside packed matrices */
 };
 
 static gboolean

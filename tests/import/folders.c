@@ -133,7 +133,9 @@ test_shared_folders (Fixture *f, gconstpointer data)
     { "llama", TRUE }, { "llama_tied_llama3rope", TRUE }, { "llama_bias_linrope", TRUE }, { "qwen2", TRUE },
     { "qwen3", TRUE }, { "olmo2", TRUE }, { "nanbeige", TRUE }, { "ouro", TRUE }, { "gpt2", FALSE },
     { "gemma2", FALSE }, { "huginn", TRUE }, { "retrofit_llama", TRUE },
-    { "retrofit_olmo", TRUE }, { "hrm_text", FALSE }, { "quant_llama_awq_g32", FALSE },
+    { "retrofit_olmo", TRUE }, { "hrm_text", FALSE }, { "quant_llama_awq_g32", TRUE },
+    { "quant_llama_ct_int4_sym_g32", TRUE }, { "quant_llama_ct_int8_channel", TRUE }, { "quant_ouro_ct_int4_asym_g64", TRUE },
+    { "quant_llama_gptq_v1_actorder_g32", TRUE }, { "quant_llama_gptq_v2_asym_g64", TRUE },
   };
   guint seen = 0;
   for (guint i = 0; i < G_N_ELEMENTS (rows); i++)
@@ -153,6 +155,45 @@ test_shared_folders (Fixture *f, gconstpointer data)
           continue;
         }
       g_autoptr (TlWeights) w = load (f);
+    }
+  if (!seen)
+    g_test_skip ("the shared goldens are not there");
+}
+
+/* packed matrices mean what the reference's dequantised one says, bit for bit; in order they stay packed */
+static void
+test_packed_matrices (Fixture *f, gconstpointer data)
+{
+  static const struct { const char *folder; TlFormat format; TlOffset offset; } rows[] = {
+    { "quant_llama_awq_g32", TL_INT4, TL_OFFSET_ZERO }, { "quant_ouro_awq_g64", TL_INT4, TL_OFFSET_ZERO },
+    { "quant_llama_ct_int4_sym_g32", TL_INT4, TL_OFFSET_NONE }, { "quant_llama_ct_int8_channel", TL_INT8, TL_OFFSET_NONE },
+    { "quant_ouro_ct_int4_asym_g64", TL_INT4, TL_OFFSET_ZERO }, { "quant_llama_gptq_v1_sym_g32", TL_INT4, TL_OFFSET_ZERO },
+    { "quant_ouro_gptq_v1_asym_g64", TL_INT4, TL_OFFSET_ZERO }, { "quant_llama_gptq_v2_asym_g64", TL_INT4, TL_OFFSET_ZERO },
+    { "quant_llama_gptq_v1_actorder_g32", TL_F32, TL_OFFSET_NONE },
+    { "quant_ouro_gptq_v2_sym_actorder_g32", TL_F32, TL_OFFSET_NONE },
+  };
+  guint seen = 0;
+  for (guint i = 0; i < G_N_ELEMENTS (rows); i++)
+    {
+      g_autofree char *src = g_build_filename (g_getenv ("TINYLOOP_SHARED"), "goldens", rows[i].folder, NULL);
+      g_autofree char *expected = g_build_filename (src, "expected.safetensors", NULL), *contents = NULL;
+      g_autoptr (GError) error = NULL;
+      gsize size;
+      if (!g_file_get_contents (expected, &contents, &size, NULL))
+        continue;
+      seen++;
+      g_test_message ("%s", rows[i].folder);
+      convert (f, src, "none", 0, &error);
+      g_assert_no_error (error);
+      g_autoptr (TlWeights) w = load (f);
+      g_autoptr (TlCheckpoint) c = tl_checkpoint_open_foreign (expected, &error);
+      g_assert_no_error (error);
+      const TlTensorView *view = tl_checkpoint_find (c, "dequant.model.layers.0.self_attn.k_proj.weight");
+      const TlMatrix *k = &w->blocks[TL_STACK_LOOP][0].k;
+      g_assert_cmpint (k->format, ==, rows[i].format);
+      g_assert_cmpint (k->offset, ==, rows[i].offset);
+      g_autofree float *values = g_memdup2 (contents + view->offset, view->size);
+      assert_matrix_near (k, values, view->size / 4, 0);
     }
   if (!seen)
     g_test_skip ("the shared goldens are not there");
@@ -211,6 +252,7 @@ main (int argc, char **argv)
   ADD ("/import/values-are-kept-bit-for-bit", test_values_are_kept_bit_for_bit);
   ADD ("/import/rounding-stays-within-half-a-step", test_rounding_stays_within_half_a_step);
   ADD ("/import/shared-folders", test_shared_folders);
+  ADD ("/import/packed-matrices", test_packed_matrices);
   ADD ("/import/bad-configs-are-named", test_bad_configs_are_named);
   ADD ("/import/bad-options-are-named", test_bad_options_are_named);
   return g_test_run ();
