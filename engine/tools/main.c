@@ -6,7 +6,9 @@
 
 static const Tool tools[] = {
   { "convert", "a Hugging Face folder to a .tinyloop checkpoint", tool_convert },
+  { "generate", "the continuation of a prompt", tool_generate },
   { "inspect", "what a checkpoint is", tool_inspect },
+  { "tokenize", "text to token ids and back", tool_tokenize },
 };
 
 int
