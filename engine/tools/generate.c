@@ -89,7 +89,7 @@ static void
 print_json (TlGeneration *generation)
 {
   TlGenerationFigures f;
-  g_autoptr (GBytes) ids = tl_generation_get_tokens_bytes (generation);
+  GBytes *ids = tl_generation_get_tokens_bytes (generation);
   g_autoptr (JsonBuilder) b = json_builder_new ();
   gsize size;
   const gint32 *id = g_bytes_get_data (ids, &size);
