@@ -305,6 +305,7 @@ GST_END_TEST;
 GST_START_TEST (test_a_load_that_never_ends_can_be_left)
 {
   GstHarness *h;
+  guint before = fake_engine_loads ();
 
   fake_engine_block_load (TRUE);
   fake_engine_script (ABC);
@@ -312,7 +313,8 @@ GST_START_TEST (test_a_load_that_never_ends_can_be_left)
   push_text (h, "x");
   gst_event_unref (wait_event (h, TL_EVENT_START, 0));
   gst_harness_teardown (h);
-  fail_unless_equals_int (fake_engine_loads (), 1);
+  fake_engine_block_load (FALSE);
+  fail_unless_equals_int (fake_engine_loads (), before + 1);
 }
 GST_END_TEST;
 
@@ -466,11 +468,13 @@ GST_END_TEST;
 
 GST_START_TEST (test_elements_of_a_pipeline_share_one_model)
 {
+  guint before = fake_engine_loads ();
+
   fake_engine_script (ABC);
   fail_unless (run_pipeline (SRC "tltokenize model-path=m ! queue ! tldecode ! tldetokenize ! fakesink", "x") == NULL);
-  fail_unless_equals_int (fake_engine_loads (), 1);
+  fail_unless_equals_int (fake_engine_loads (), before + 1);
   fail_unless (run_pipeline (SRC "tlgenerate model-path=m ! tlsink", "x") == NULL);
-  fail_unless_equals_int (fake_engine_loads (), 2);
+  fail_unless_equals_int (fake_engine_loads (), before + 2);
   fail_unless_equals_int (fake_engine_models_left (), 0);
 }
 GST_END_TEST;
@@ -560,6 +564,181 @@ GST_START_TEST (test_stop_strings_and_options_reach_the_engine)
 }
 GST_END_TEST;
 
+GST_START_TEST (test_segment_is_followed_by_a_gap_that_prerolls)
+{
+  GstHarness *h = harness ("tlgenerate model-path=m");
+
+  fake_engine_script (ABC);
+  gst_event_unref (wait_event (h, NULL, GST_EVENT_SEGMENT));
+  gst_event_unref (wait_event (h, NULL, GST_EVENT_GAP));
+  gst_harness_teardown (h);
+}
+GST_END_TEST;
+
+GST_START_TEST (test_latency_is_added_when_live)
+{
+  GstHarness *h = harness ("tlgenerate name=g model-path=m latency=50");
+
+  gst_harness_set_upstream_latency (h, 7 * GST_MSECOND);
+  fail_unless_equals_uint64 (gst_harness_query_latency (h), 57 * GST_MSECOND);
+  gst_harness_teardown (h);
+}
+GST_END_TEST;
+
+GST_START_TEST (test_paced_time_moves_by_the_token_duration)
+{
+  GstHarness *h = harness ("tlgenerate model-path=m timestamp-mode=paced token-duration=300000000");
+
+  fake_engine_script (ABC);
+  push_text (h, "x");
+  for (guint i = 0; i < 3; i++) {
+    GstBuffer *buffer = gst_harness_pull (h);
+
+    fail_unless_equals_uint64 (GST_BUFFER_PTS (buffer), GST_SECOND + i * 300 * GST_MSECOND);
+    fail_unless_equals_uint64 (GST_BUFFER_DURATION (buffer), 300 * GST_MSECOND);
+    gst_buffer_unref (buffer);
+  }
+  gst_harness_teardown (h);
+}
+GST_END_TEST;
+
+GST_START_TEST (test_tokens_per_buffer_collects_and_the_rest_still_comes)
+{
+  GstHarness *h = harness ("tltokenize model-path=m ! tldecode tokens-per-buffer=2");
+  const gsize sizes[] = { 8, 4 };
+
+  fake_engine_script (ABC);
+  push_text (h, "x");
+  for (guint i = 0; i < 2; i++) {
+    GstBuffer *buffer = gst_harness_pull (h);
+    TlTokenInfo info;
+
+    fail_unless_equals_int (gst_buffer_get_size (buffer), sizes[i]);
+    fail_unless (tl_token_meta_get (buffer, &info));
+    fail_unless_equals_int (info.index, 2 * i);
+    gst_buffer_unref (buffer);
+  }
+  fail_unless_ends (h, "eos");
+  fail_unless_equals_int (fake_engine_committed (), 3);
+  gst_harness_teardown (h);
+}
+GST_END_TEST;
+
+GST_START_TEST (test_meta_survives_queue_tee_and_identity)
+{
+  GstHarness *h = harness ("tltokenize model-path=m ! tldecode ! queue ! tee ! identity");
+  TlTokenInfo info;
+
+  fake_engine_script (ABC);
+  push_text (h, "x");
+  GstBuffer *buffer = gst_harness_pull (h);
+  fail_unless (tl_token_meta_get (buffer, &info));
+  fail_unless_equals_int (info.loops, 4);
+  gst_buffer_unref (buffer);
+  gst_harness_teardown (h);
+}
+GST_END_TEST;
+
+GST_START_TEST (test_truncate_keeps_what_was_heard)
+{
+  GstHarness *h = harness ("tlgenerate name=g model-path=m");
+
+  fake_engine_script (ABC);
+  push_text (h, "x");
+  fail_unless_ends (h, "eos");
+  g_signal_emit_by_name (generator (h), "truncate", G_GUINT64_CONSTANT (1), 0u);
+  push_text (h, "y");           /* commands run before the next prompt */
+  fail_unless_ends (h, "eos");
+  fail_unless_equals_int (fake_engine_truncated (), 1);
+  gst_harness_teardown (h);
+}
+GST_END_TEST;
+
+GST_START_TEST (test_reset_ends_the_reply_and_goes_on)
+{
+  GstHarness *h = harness ("tlgenerate name=g model-path=m");
+
+  fake_engine_script (ABC);
+  fake_engine_block_at (1);
+  push_text (h, "x");
+  fake_engine_wait_blocked ();
+  g_signal_emit_by_name (generator (h), "reset");
+  fail_unless_ends (h, "cancelled");
+  fake_engine_release ();
+  push_text (h, "y");
+  fail_unless_ends (h, "eos");
+  gst_harness_teardown (h);
+}
+GST_END_TEST;
+
+GST_START_TEST (test_cancel_after_eos_sends_eos_again)
+{
+  GstHarness *h = harness ("tlgenerate name=g model-path=m");
+
+  fake_engine_script (ABC);
+  push_text (h, "x");
+  gst_harness_push_event (h, gst_event_new_eos ());
+  gst_event_unref (wait_event (h, NULL, GST_EVENT_EOS));
+  g_signal_emit_by_name (generator (h), "cancel", TRUE);
+  gst_event_unref (wait_event (h, NULL, GST_EVENT_FLUSH_STOP));
+  gst_event_unref (wait_event (h, NULL, GST_EVENT_SEGMENT));
+  gst_event_unref (wait_event (h, NULL, GST_EVENT_EOS));
+  gst_harness_teardown (h);
+}
+GST_END_TEST;
+
+GST_START_TEST (test_cancel_without_flush_keeps_what_was_sent)
+{
+  GstHarness *h = harness ("tlgenerate name=g model-path=m");
+
+  fake_engine_script (ABC);
+  fake_engine_block_at (2);
+  push_text (h, "x");
+  fake_engine_wait_blocked ();
+  g_signal_emit_by_name (generator (h), "cancel", FALSE);
+  fail_unless_ends (h, "cancelled");
+  fail_unless_text (h, "/", "a/ b/");
+  gst_harness_teardown (h);
+}
+GST_END_TEST;
+
+GST_START_TEST (test_two_pipelines_share_a_model_and_go_in_any_order)
+{
+  guint before = fake_engine_loads ();
+
+  fake_engine_script (ABC);
+  for (guint order = 0; order < 2; order++) {
+    GstHarness *h[2] = { harness ("tlgenerate model-path=m"), harness ("tlgenerate model-path=m") };
+
+    for (guint i = 0; i < 2; i++) {
+      push_text (h[i], "x");
+      fail_unless_ends (h[i], "eos");
+    }
+    fail_unless_equals_int (fake_engine_models_alive (), 1);
+    gst_harness_teardown (h[order]);
+    push_text (h[1 - order], "y");
+    fail_unless_ends (h[1 - order], "eos");
+    gst_harness_teardown (h[1 - order]);
+    fail_unless_equals_int (fake_engine_models_left (), 0);
+  }
+  fail_unless_equals_int (fake_engine_loads (), before + 2);
+}
+GST_END_TEST;
+
+GST_START_TEST (test_a_drain_query_waits_for_the_reply)
+{
+  GstHarness *h = harness ("tltokenize model-path=m ! tldecode ! fakesink async=false");
+  g_autoptr (GstQuery) query = gst_query_new_drain ();
+
+  fake_engine_script (ABC);
+  push_text (h, "x");
+  gst_pad_peer_query (h->srcpad, query);
+  fail_unless_equals_int (fake_engine_replies_alive (), 0);
+  fail_unless_equals_int (fake_engine_committed (), 3);
+  gst_harness_teardown (h);
+}
+GST_END_TEST;
+
 /* ---- cycles, for the slow suite */
 
 GST_START_TEST (test_a_hundred_flushes_cancels_and_stops)
@@ -623,6 +802,17 @@ elements_suite (void)
   tcase_add_test (fast, test_cancel_from_the_sinks_text_handler);
   tcase_add_test (fast, test_every_element_goes_up_and_down);
   tcase_add_test (fast, test_stop_strings_and_options_reach_the_engine);
+  tcase_add_test (fast, test_segment_is_followed_by_a_gap_that_prerolls);
+  tcase_add_test (fast, test_latency_is_added_when_live);
+  tcase_add_test (fast, test_paced_time_moves_by_the_token_duration);
+  tcase_add_test (fast, test_tokens_per_buffer_collects_and_the_rest_still_comes);
+  tcase_add_test (fast, test_meta_survives_queue_tee_and_identity);
+  tcase_add_test (fast, test_truncate_keeps_what_was_heard);
+  tcase_add_test (fast, test_reset_ends_the_reply_and_goes_on);
+  tcase_add_test (fast, test_cancel_after_eos_sends_eos_again);
+  tcase_add_test (fast, test_cancel_without_flush_keeps_what_was_sent);
+  tcase_add_test (fast, test_two_pipelines_share_a_model_and_go_in_any_order);
+  tcase_add_test (fast, test_a_drain_query_waits_for_the_reply);
   return suite;
 }
 

@@ -27,7 +27,7 @@ static GCond changed;
 static GPtrArray *script;
 static int fail_at = -1, block_at = -1;
 static gboolean blocked, load_blocked;
-static guint committed, loads, models, replies;
+static guint committed, truncated, loads, models, replies;
 
 #define SPECIAL_EOS 9999
 
@@ -50,7 +50,9 @@ void fake_engine_block_at (int token) { SET (block_at = token); }
 void fake_engine_release (void) { SET (block_at = -1); }
 void fake_engine_block_load (gboolean block) { SET (load_blocked = block); }
 guint fake_engine_committed (void) { return committed; }
+guint fake_engine_truncated (void) { return truncated; }
 guint fake_engine_loads (void) { return loads; }
+guint fake_engine_models_alive (void) { return models; }
 guint fake_engine_replies_alive (void) { return replies; }
 
 void
@@ -281,7 +283,7 @@ void tl_engine_conversation_free (TlEngineConversation *conversation) { g_free (
 gboolean
 tl_engine_conversation_truncate (TlEngineConversation *conversation, guint n_tokens, GError **error)
 {
-  SET (committed = conversation->last = MIN (n_tokens, conversation->last));
+  SET (truncated = conversation->last = MIN (n_tokens, conversation->last));
   return TRUE;
 }
 
