@@ -29,19 +29,28 @@ open_expected (Golden *g, GError **error)
 Golden *
 golden_open (const char *folder, guint threads, gboolean exact, GError **error)
 {
+  return golden_open_quantised (folder, "none", 0, threads, exact, error);
+}
+
+Golden *
+golden_open_quantised (const char *folder, const char *quantize, guint group, guint threads, gboolean exact,
+  GError **error)
+{
   g_autoptr (Golden) g = g_new0 (Golden, 1);
   TlBackendOptions options = { .exact_activations = exact, .threads = threads };
   g->folder = g_strdup (folder);
   if (!open_expected (g, error))
     return NULL;
   g_autofree char *ready = g_build_filename (folder, "model.tinyloop", NULL);
+  g_autofree char *gguf = g_build_filename (folder, "model.gguf", NULL);
+  const char *source = g_file_test (gguf, G_FILE_TEST_EXISTS) ? gguf : folder;
   gboolean converted = g_file_test (ready, G_FILE_TEST_EXISTS);
   int fd = converted ? 0 : g_file_open_tmp ("golden-XXXXXX.tinyloop", &g->file, error);
   if (fd < 0)
     return NULL;
   if (!converted)
     close (fd);
-  if (!converted && !tl_convert_file (folder, g->file, "none", 0, NULL, NULL, NULL, NULL, error))
+  if (!converted && !tl_convert_file (source, g->file, quantize, group, NULL, NULL, NULL, NULL, error))
     return NULL;
   g_autoptr (TlCheckpoint) checkpoint = tl_checkpoint_open (converted ? ready : g->file, error);
   if (!checkpoint)

@@ -9,6 +9,8 @@
 
 #include "cache/tl-pass.h"
 #include "cpu/tl-backend-cpu.h"
+#include "cpu/tl-isa.h"
+#include "forward/tl-reference.h"
 
 typedef struct
 {
@@ -24,6 +26,9 @@ typedef struct
 
 /* NULL and error when the folder's model is not supported */
 Golden *golden_open (const char *folder, guint threads, gboolean exact, GError **error);
+/* the same, its weights rounded on conversion ("none", "int8", "int4"; tl_convert_file()) */
+Golden *golden_open_quantised (const char *folder, const char *quantize, guint group, guint threads, gboolean exact,
+  GError **error);
 void golden_close (Golden *g);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC (Golden, golden_close)
 /* float32 data, its element count in n; NULL when absent */

@@ -1,0 +1,282 @@
+/* forward/tl-reference.c — plain loops in F64 over all positions of one sequence; see tl-reference.h. */
+#include "forward/tl-reference.h"
+
+#include <math.h>
+#include <string.h>
+
+typedef struct
+{
+  const TlProgram *p;
+  const TlDescriptor *d;
+  const TlReferenceOptions *o;
+  guint n;
+} Ref;
+
+static guint
+depth_of (const Ref *r, guint t)
+{
+  return r->o->depths ? r->o->depths[t] : r->o->loops;
+}
+
+/* --- rows --- */
+
+static void
+norm (const Ref *r, const double *x, const float *weight, guint n, double eps, double *out)
+{
+  double sum = 0;
+  for (guint i = 0; i < n; i++)
+    sum += x[i] * x[i];
+  double scale = 1.0 / sqrt (sum / n + eps);
+  for (guint i = 0; i < n; i++)
+    out[i] = x[i] * scale * (weight ? weight[i] + (r->d->norm_unit_offset ? 1.0 : 0.0) : 1.0);
+}
+
+static double
+model_eps (const Ref *r)
+{
+  return r->d->norm_eps_from_dtype ? 1.1920928955078125e-07 : r->d->norm_eps;
+}
+
+static void
+model_norm (const Ref *r, const double *x, const float *weight, double *out)
+{
+  norm (r, x, r->d->norm_affine ? weight : NULL, r->d->d_model, model_eps (r), out);
+}
+
+static void
+norm_at (const Ref *r, TlNormRef ref, const float *own, double *x)
+{
+  if (ref != TL_NORM_REF_NONE)
+    model_norm (r, x, ref == TL_NORM_REF_FINAL ? r->p->weights->final_norm : own, x);
+}
+
+static void
+linear (const TlMatrix *m, const float *bias, const double *x, guint rows, double *y)
+{
+  g_autofree float *w = g_new (float, m->cols);
+  for (guint i = 0; i < rows; i++)
+    {
+      double sum = bias ? bias[i] : 0;
+      tl_matrix_row_to_f32 (m, i, w);
+      for (guint c = 0; c < m->cols; c++)
+        sum += (double) w[c] * x[c];
+      y[i] = sum;
+    }
+}
+
+static void
+rotate (const Ref *r, guint position, double *head)
+{
+  guint half = r->p->rope_dims / 2;
+  for (guint i = 0; i < half; i++)
+    {
+      double angle = (double) (float) ((float) position * r->p->inv_freq[i]) * r->p->rope_sign;
+      gboolean split = r->p->rope_layout == TL_ROPE_HALF;
+      double *a = &head[split ? i : 2 * i], *b = &head[split ? i + half : 2 * i + 1], x = *a, y = *b;
+      *a = x * cos (angle) - y * sin (angle);
+      *b = y * cos (angle) + x * sin (angle);
+    }
+}
+
+/* --- attention of one row --- */
+
+static void
+prepare (const Ref *r, guint position, guint heads, const float *bias, const float *weight, double *x)
+{
+  const TlDescriptor *d = r->d;
+  guint width = d->qk_norm == TL_QK_NORM_FULL_WIDTH ? heads * d->head_dim : d->head_dim;
+  double eps = d->qk_norm_eps > 0 ? d->qk_norm_eps : d->norm_eps;
+  for (guint i = 0; bias && i < heads * d->head_dim; i++)
+    x[i] += bias[i];
+  for (guint step = 0; step < 2; step++)
+    {
+      gboolean now = d->qk_norm != TL_QK_NORM_NONE && (d->qk_norm_when == TL_QK_NORM_POST_ROPE) == (step == 1);
+      for (guint at = 0; now && at < heads * d->head_dim; at += width)
+        norm (r, x + at, weight, width, eps, x + at);
+      for (guint h = 0; step == 0 && h < heads; h++)
+        rotate (r, position, x + h * d->head_dim);
+    }
+}
+
+static void
+attend (const Ref *r, const double *q, const double *k, const double *v, guint t, double *out)
+{
+  const TlDescriptor *d = r->d;
+  guint hd = d->head_dim, kv = d->n_kv_heads * hd, window = r->o->window, first;
+  if (d->window && (!window || d->window < window))
+    window = d->window;
+  first = window && t + 1 > window ? t + 1 - window : 0;
+  g_autofree double *s = g_new (double, t + 1);
+  for (guint h = 0; h < d->n_heads; h++)
+    {
+      guint at = h / (d->n_heads / d->n_kv_heads) * hd;
+      double max = -INFINITY, sum = 0;
+      for (guint j = first; j <= t; j++)
+        {
+          s[j] = 0;
+          for (guint c = 0; c < hd; c++)
+            s[j] += q[h * hd + c] * k[(gsize) j * kv + at + c];
+          s[j] *= d->attn_scale != 0 ? d->attn_scale : 1.0 / sqrt (hd);
+          if (d->attn_softcap > 0)
+            s[j] = d->attn_softcap * tanh (s[j] / d->attn_softcap);
+          max = MAX (max, s[j]);
+        }
+      for (guint j = first; j <= t; j++)
+        sum += s[j] = exp (s[j] - max);
+      for (guint c = 0; c < hd; c++)
+        {
+          double o = 0;
+          for (guint j = first; j <= t; j++)
+            o += s[j] * v[(gsize) j * kv + at + c];
+          out[h * hd + c] = o / sum;
+        }
+    }
+}
+
+/* --- one block over all rows that take part --- */
+
+/* x += or its normed forms, as the placement says */
+static void
+join (const Ref *r, const double *y, const float *out_norm, double *x)
+{
+  guint n = r->d->d_model;
+  g_autofree double *normed = g_memdup2 (y, n * sizeof (double));
+  if (r->d->placement == TL_PLACEMENT_SANDWICH_OUT || r->d->placement == TL_PLACEMENT_POST_OUT)
+    model_norm (r, y, out_norm, normed);
+  for (guint i = 0; i < n; i++)
+    x[i] += normed[i];
+  if (r->d->placement == TL_PLACEMENT_SANDWICH_RESID)
+    model_norm (r, x, out_norm, x);
+}
+
+/* k, v: this block's keys and values of all positions, kept by the caller so that stopped rows leave theirs behind */
+static void
+block (const Ref *r, const TlBlockWeights *w, double *h, const gboolean *active, double *k, double *v)
+{
+  const TlDescriptor *d = r->d;
+  guint dm = d->d_model, nq = d->n_heads * d->head_dim, kv = d->n_kv_heads * d->head_dim;
+  gboolean pre = d->placement != TL_PLACEMENT_POST_OUT;
+  g_autofree double *q = g_new (double, (gsize) r->n * nq), *in = g_new (double, dm), *a = g_new (double, nq);
+  g_autofree double *y = g_new (double, dm), *gate = g_new (double, d->d_ff), *up = g_new (double, d->d_ff);
+  for (guint t = 0; t < r->n; t++)
+    {
+      if (!active[t])
+        continue;
+      memcpy (in, h + (gsize) t * dm, dm * sizeof (double));
+      if (pre)
+        model_norm (r, in, w->attn_norm, in);
+      linear (&w->q, w->q_bias, in, nq, q + (gsize) t * nq);
+      linear (&w->k, w->k_bias, in, kv, k + (gsize) t * kv);
+      linear (&w->v, w->v_bias, in, kv, v + (gsize) t * kv);
+      prepare (r, t, d->n_heads, w->qk_bias, w->q_norm, q + (gsize) t * nq);
+      prepare (r, t, d->n_kv_heads, w->qk_bias ? w->qk_bias + nq : NULL, w->k_norm, k + (gsize) t * kv);
+    }
+  for (guint t = 0; t < r->n; t++)
+    {
+      double *x = h + (gsize) t * dm;
+      if (!active[t])
+        continue;
+      attend (r, q + (gsize) t * nq, k, v, t, a);
+      linear (&w->o, w->o_bias, a, dm, y);
+      join (r, y, w->attn_out_norm, x);
+      memcpy (in, x, dm * sizeof (double));
+      if (pre)
+        model_norm (r, in, w->mlp_norm, in);
+      linear (&w->gate, w->gate_bias, in, d->d_ff, gate);
+      linear (&w->up, w->up_bias, in, d->d_ff, up);
+      for (guint i = 0; i < d->d_ff; i++)
+        up[i] *= gate[i] / (1.0 + exp (-gate[i]));
+      linear (&w->down, w->down_bias, up, dm, y);
+      join (r, y, w->mlp_out_norm, x);
+    }
+}
+
+static void
+stack (const Ref *r, TlStack which, double *h, const gboolean *active, double *keys, double *values)
+{
+  gsize plane = (gsize) r->n * r->d->n_kv_heads * r->d->head_dim;
+  for (guint b = 0; b < r->d->n_blocks[which]; b++)
+    block (r, &r->p->weights->blocks[which][b], h, active, keys + b * plane, values + b * plane);
+}
+
+static void
+inject (const Ref *r, guint loop, const double *e, double *h)
+{
+  guint dm = r->d->d_model;
+  gboolean state_first = r->d->inject_order == TL_INJECT_STATE_FIRST;
+  g_autofree double *both = g_new (double, 2 * dm);
+  if (r->d->inject == TL_INJECT_NONE || (loop == 0 && !r->d->inject_first_step))
+    return;
+  if (r->d->inject == TL_INJECT_ADD)
+    {
+      for (guint i = 0; i < dm; i++)
+        h[i] += e[i];
+      return;
+    }
+  memcpy (both + (state_first ? 0 : dm), h, dm * sizeof (double));
+  memcpy (both + (state_first ? dm : 0), e, dm * sizeof (double));
+  linear (&r->p->weights->inject, r->p->weights->inject_bias, both, dm, h);
+}
+
+static void
+head (const Ref *r, const double *h, float *logits)
+{
+  const TlDescriptor *d = r->d;
+  g_autofree double *x = g_memdup2 (h, d->d_model * sizeof (double)), *y = g_new (double, d->vocab_size);
+  norm_at (r, d->norm_final, r->p->weights->final_norm, x);
+  linear (&r->p->weights->head, r->p->weights->head_bias, x, d->vocab_size, y);
+  for (guint i = 0; i < d->vocab_size; i++)
+    {
+      y[i] *= d->logit_scale;
+      logits[i] = d->logit_softcap > 0 ? d->logit_softcap * tanh (y[i] / d->logit_softcap) : y[i];
+    }
+}
+
+void
+tl_reference_logits (const TlProgram *program, const guint32 *tokens, guint n, const TlReferenceOptions *options,
+  float *logits)
+{
+  const TlDescriptor *d = program->descriptor;
+  Ref ref = { program, d, options, n }, *r = &ref;
+  guint dm = d->d_model;
+  guint planes = MAX (MAX (d->n_blocks[0], d->n_blocks[1]), MAX (d->n_blocks[2], 1));
+  gsize size = (gsize) planes * n * d->n_kv_heads * d->head_dim;
+  g_autofree double *h = g_new0 (double, (gsize) n * dm), *e = NULL, *keys = g_new0 (double, size),
+    *values = g_new0 (double, size);
+  g_autofree gboolean *active = g_new (gboolean, n);
+  g_autofree float *row = g_new (float, dm);
+
+  for (guint t = 0; t < n; t++)
+    {
+      tl_matrix_row_to_f32 (&program->weights->embed, tokens[t], row);
+      for (guint i = 0; i < dm; i++)
+        h[(gsize) t * dm + i] = (double) row[i] * d->embed_scale;
+      norm_at (r, d->norm_embed, program->weights->embed_norm, h + (gsize) t * dm);
+      active[t] = TRUE;
+    }
+  stack (r, TL_STACK_PRE, h, active, keys, values);
+  for (guint t = 0; t < n; t++)
+    norm_at (r, d->norm_prelude_out, program->weights->prelude_norm, h + (gsize) t * dm);
+  e = g_memdup2 (h, (gsize) n * dm * sizeof (double));
+  for (gsize i = 0; d->state_init >= TL_STATE_INIT_ZEROS && i < (gsize) n * dm; i++)
+    h[i] = options->initial_state ? options->initial_state[i] : 0;
+  /* keys and values of the loop stay where a stopped row left them: plane min (d, e) */
+  for (guint loop = 0; loop < options->loops; loop++)
+    {
+      for (guint t = 0; t < n; t++)
+        if ((active[t] = loop < depth_of (r, t)))
+          inject (r, loop, e + (gsize) t * dm, h + (gsize) t * dm);
+      stack (r, TL_STACK_LOOP, h, active, keys, values);
+      for (guint t = 0; t < n; t++)
+        if (active[t])
+          norm_at (r, d->norm_loop_end, program->weights->loop_norm, h + (gsize) t * dm);
+    }
+  for (guint t = 0; t < n; t++)
+    {
+      active[t] = TRUE;
+      norm_at (r, d->norm_pre_coda, program->weights->pre_coda_norm, h + (gsize) t * dm);
+    }
+  stack (r, TL_STACK_CODA, h, active, keys, values);
+  for (guint t = 0; t < n; t++)
+    head (r, h + (gsize) t * dm, logits + (gsize) t * d->vocab_size);
+}
