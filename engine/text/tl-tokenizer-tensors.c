@@ -111,7 +111,7 @@ guess_ends (TlTokenizer *self)
 {
   static const char *const begins[] = { "<s>", "<bos>", "<|bos|>", "<|begin_of_text|>", "<|begin_text|>" };
   static const char *const ends[] = { "</s>", "<eos>", "<|eos|>", "<|endoftext|>", "<|end_of_text|>", "<|end_text|>",
-    "<|im_end|>", "<|eot_id|>", "<|eom_id|>", "<|end_turn|>", "<end_of_turn>", "<｜end▁of▁sentence｜>" };
+    "<|im_end|>", "<|end|>", "<|eot_id|>", "<|eom_id|>", "<|end_turn|>", "<end_of_turn>", "<｜end▁of▁sentence｜>" };
   for (guint i = 0; i < self->added->tokens->len; i++) {
     const TlAddedToken *token = &g_array_index (self->added->tokens, TlAddedToken, i);
     for (guint j = 0; j < G_N_ELEMENTS (begins); j++)
