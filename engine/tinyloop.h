@@ -5,6 +5,7 @@
 #include "decode/tl-generation.h"
 #include "decode/tl-generator.h"
 #include "score/tl-tensor.h"
+#include "text/tl-chat-template.h"
 #include "text/tl-detokenizer.h"
 #include "text/tl-tokenizer.h"
 #include "tl-conversation.h"

@@ -1,7 +1,7 @@
 /* gst/tl-engine-real.c — the engine interface of the elements on libtinyloop's public API.
  *
- * Linked into the plugin only; element tests link a fake instead. Chat forms: a row per convention that a vocabulary's
- * special tokens give away; a checkpoint's own template needs an interpreter that this version does not have.
+ * Linked into the plugin only; element tests link a fake instead. A prompt is rendered by the checkpoint's own template
+ * or one given as property; without one, by the form that the vocabulary's special tokens give away.
  */
 #include "tl-engine.h"
 
@@ -117,21 +117,76 @@ tokenizer_of (GObject *model, GError **error)
 }
 
 static const ChatForm *
-find_form (TlTokenizer *tokenizer, const char *wanted, GError **error)
+find_form (TlTokenizer *tokenizer, const char *wanted)
 {
-  gboolean automatic = g_str_equal (wanted, "auto");
-
   for (guint i = 0; i < G_N_ELEMENTS (chat_forms); i++) {
     const ChatForm *form = &chat_forms[i];
 
-    if (automatic ? tl_tokenizer_find (tokenizer, form->marks[0]) >= 0
-        && tl_tokenizer_find (tokenizer, form->marks[1]) >= 0 : g_str_equal (wanted, form->name))
+    if (g_str_equal (wanted, form->name) || (g_str_equal (wanted, "auto")
+            && tl_tokenizer_find (tokenizer, form->marks[0]) >= 0
+            && tl_tokenizer_find (tokenizer, form->marks[1]) >= 0))
       return form;
   }
-  if (!automatic && !g_str_equal (wanted, "none"))
-    g_set_error (error, TL_ERROR, TL_ERROR_UNSUPPORTED,
-        "chat-template '%.40s' is not known; use auto, none, chatml or command", wanted);
   return NULL;
+}
+
+static char *
+render_form (const ChatForm *form, const char *system_prompt, const char *role, const char *text, gboolean first_turn)
+{
+  g_autoptr (GString) out = g_string_new (NULL);
+  g_auto (GStrv) head = g_strsplit (form->head, "%s", 2);
+
+  if (!first_turn)
+    g_string_append (out, form->next_turn);
+  else if (system_prompt && *system_prompt)
+    g_string_append_printf (out, "%s%s%s", form->system_head, system_prompt, form->system_tail);
+  g_string_append (out, head[0]);
+  if (head[1])
+    g_string_append_printf (out, "%s%s", role, head[1]);
+  g_string_append_printf (out, "%s%s", text, form->tail);
+  return g_string_free (g_steal_pointer (&out), FALSE);
+}
+
+static char *
+token_text (TlTokenizer *tokenizer, gint32 id)
+{
+  g_autoptr (GBytes) bytes = id >= 0 ? tl_tokenizer_token_bytes (tokenizer, id) : NULL;
+  gsize size = 0;
+  const char *data = bytes ? g_bytes_get_data (bytes, &size) : NULL;
+
+  return size ? g_strndup (data, size) : NULL;
+}
+
+/* a further turn is what the template puts behind an earlier reply and its end token, which are in the sequence already */
+static char *
+render_jinja (TlTokenizer *tokenizer, const char *jinja, const char *system_prompt, const char *role, const char *text,
+    gboolean first_turn, GError **error)
+{
+  static const char earlier[] = "(earlier reply)";
+  gsize n_eos, n = 0;
+  const gint32 *eos = tl_tokenizer_get_eos (tokenizer, &n_eos);
+  g_autofree char *bos_text = token_text (tokenizer, tl_tokenizer_get_bos (tokenizer));
+  g_autofree char *eos_text = n_eos ? token_text (tokenizer, eos[0]) : NULL;
+  g_autoptr (TlChatTemplate) template = tl_chat_template_new (jinja, bos_text, eos_text, error);
+  TlChatMessage messages[4];
+
+  if (!template)
+    return NULL;
+  if (system_prompt && *system_prompt)
+    messages[n++] = (TlChatMessage) { "system", system_prompt };
+  if (!first_turn) {
+    messages[n++] = (TlChatMessage) { "user", "(earlier prompt)" };
+    messages[n++] = (TlChatMessage) { "assistant", earlier };
+  }
+  messages[n++] = (TlChatMessage) { role, text };
+  g_autofree char *whole = tl_chat_template_render (template, messages, n, TL_CHAT_ADD_GENERATION_PROMPT, error);
+  const char *behind = whole && !first_turn ? strstr (whole, earlier) : NULL;
+  if (!behind)
+    return g_steal_pointer (&whole);
+  behind += strlen (earlier);
+  if (eos_text && g_str_has_prefix (behind, eos_text))
+    behind += strlen (eos_text);
+  return g_strdup (behind);
 }
 
 char *
@@ -139,30 +194,22 @@ tl_engine_render (GObject *model, const char *chat_template, const char *system_
     const char *text, gboolean first_turn, GError **error)
 {
   TlTokenizer *tokenizer = tokenizer_of (model, error);
-  g_autoptr (GError) unknown = NULL;
 
   if (!tokenizer)
     return NULL;
-  const ChatForm *form = find_form (tokenizer, chat_template, &unknown);
-  if (unknown) {
-    g_propagate_error (error, g_steal_pointer (&unknown));
-    return NULL;
-  }
-  if (!form)
-    return g_strdup (text);
+  const char *own = tl_tokenizer_get_chat_template (tokenizer);
+  const char *jinja = strchr (chat_template, '{') ? chat_template : g_str_equal (chat_template, "auto") ? own : NULL;
+  const ChatForm *form = jinja ? NULL : find_form (tokenizer, chat_template);
 
-  g_autoptr (GString) out = g_string_new (NULL);
-  if (!first_turn)
-    g_string_append (out, form->next_turn);
-  else if (system_prompt && *system_prompt)
-    g_string_append_printf (out, "%s%s%s", form->system_head, system_prompt, form->system_tail);
-  g_auto (GStrv) head = g_strsplit (form->head, "%s", 2);
-  g_string_append (out, head[0]);
-  if (head[1])
-    g_string_append_printf (out, "%s%s", role, head[1]);
-  g_string_append (out, text);
-  g_string_append (out, form->tail);
-  return g_string_free (g_steal_pointer (&out), FALSE);
+  if (jinja)
+    return render_jinja (tokenizer, jinja, system_prompt, role, text, first_turn, error);
+  if (form)
+    return render_form (form, system_prompt, role, text, first_turn);
+  if (g_str_equal (chat_template, "none") || g_str_equal (chat_template, "auto"))
+    return g_strdup (text);
+  g_set_error (error, TL_ERROR, TL_ERROR_UNSUPPORTED,
+      "chat-template '%.40s' is not known; use auto, none, chatml, command or a Jinja template", chat_template);
+  return NULL;
 }
 
 GArray *

@@ -27,7 +27,7 @@ guint tl_engine_model_context_size (GObject *model);
 gboolean tl_engine_model_keeps_history (GObject *model);
 
 /* ---- text: GError UNSUPPORTED when the model has no tokenizer */
-/* chat_template: "auto", "none" or the name of a form; first_turn: FALSE continues a conversation */
+/* chat_template: "auto", "none", the name of a form or a Jinja template; first_turn: FALSE continues a conversation */
 char *tl_engine_render (GObject *model, const char *chat_template, const char *system_prompt, const char *role,
     const char *text, gboolean first_turn, GError **error);
 /* special: special tokens written out in @text are recognised (templates), else they are plain text (users) */

@@ -87,7 +87,7 @@ static const Row rows[] = {
   { TL_PROP_DEVICE, MODELLED, "device", "Compute device: auto, cpu, cuda", KIND_STRING, .text = "auto", .flags = READY },
   { TL_PROP_FRAMING, TL_ON_TOKENIZE, "framing", "What makes a prompt", KIND_ENUM, .type = framing_type, .flags = READY },
   { TL_PROP_SYSTEM_PROMPT, TL_ON_TOKENIZE, "system-prompt", "System message of the chat template", KIND_STRING, .flags = PLAY },
-  { TL_PROP_CHAT_TEMPLATE, TL_ON_TOKENIZE, "chat-template", "auto (by the model's special tokens), none, chatml or command", KIND_STRING, .text = "auto", .flags = PLAY },
+  { TL_PROP_CHAT_TEMPLATE, TL_ON_TOKENIZE, "chat-template", "auto (the model's own), none, chatml, command, or a Jinja template", KIND_STRING, .text = "auto", .flags = PLAY },
   { TL_PROP_MAX_PROMPT_TOKENS, TL_ON_TOKENIZE, "max-prompt-tokens", "Longest prompt in tokens; 0: the model's context less one", KIND_UINT, 0, G_MAXINT, 0, .flags = PLAY },
   { TL_PROP_OVERFLOW, TL_ON_TOKENIZE, "overflow", "What happens to a longer prompt", KIND_ENUM, .type = overflow_type, .flags = PLAY },
   { TL_PROP_TYPE, TL_ON_GRAMMAR, "type", "Kind of grammar", KIND_ENUM, .type = grammar_type, .flags = READY },
