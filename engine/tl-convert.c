@@ -119,14 +119,6 @@ write_slot (TlCheckpointWriter *w, TlImportSource *source, const TlWeightSlot *s
   return tl_checkpoint_writer_write_matrix (w, &shape, error);
 }
 
-/* tensors of the compiled tokenizer and its original text; NULL without a tokenizer */
-static GPtrArray *
-tokenizer_tensors (TlImportSource *source, const char *name, GError **error)
-{
-  g_autoptr (TlTokenizer) tokenizer = tl_tokenizer_new_from_json (source->tokenizer_json, name, error);
-  return tokenizer ? tl_tokenizer_to_tensors (tokenizer) : NULL;
-}
-
 static void
 declare_slot (TlCheckpointWriter *w, TlImportSource *source, const TlWeightSlot *slot, const Options *options)
 {
@@ -185,8 +177,8 @@ convert (const char *src, const char *dst, const Options *options, GCancellable 
 
   g_autofree char *name = g_path_get_basename (src);
   g_autoptr (GPtrArray) slots = tl_weight_slots (source->descriptor, name, error);
-  g_autoptr (GPtrArray) tokenizer = slots && source->tokenizer_json ? tokenizer_tensors (source, name, error) : NULL;
-  gboolean ok = slots && (tokenizer || !source->tokenizer_json);
+  g_autoptr (GPtrArray) tokenizer = source->tokenizer ? tl_tokenizer_to_tensors (source->tokenizer) : NULL;
+  gboolean ok = slots != NULL;
   if (ok)
     {
       g_autoptr (TlCheckpointWriter) w = tl_checkpoint_writer_new (dst, source->descriptor);

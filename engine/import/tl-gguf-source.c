@@ -8,6 +8,7 @@
 
 #include "import/tl-gguf.h"
 #include "import/tl-import.h"
+#include "text/tl-tokenizer-parts.h"
 
 typedef struct
 {
@@ -179,7 +180,7 @@ static void
 source_free (TlImportSource *source)
 {
   g_clear_pointer (&source->descriptor, tl_descriptor_unref);
-  g_clear_pointer (&source->eos, g_array_unref);
+  g_clear_object (&source->tokenizer);
   tl_gguf_free (((GgufSource *) source)->gguf);
   g_free (source);
 }
@@ -337,6 +338,54 @@ check_tensors (GgufSource *s, GError **error)
   return TRUE;
 }
 
+static double
+tokenizer_number (GgufSource *s, const char *key, double fallback)
+{
+  g_autofree char *full = g_strconcat ("tokenizer.ggml.", key, NULL);
+  const double *value = g_hash_table_lookup (s->gguf->numbers, full);
+  return value ? *value : fallback;
+}
+
+static gint32
+tokenizer_id (GgufSource *s, const char *key)
+{
+  double id = tokenizer_number (s, key, -1);
+  return id >= 0 && id < s->gguf->tokens->len ? (gint32) id : -1;
+}
+
+/* the metadata's vocabulary; a kind of tokenizer that is not known leaves the model without one */
+static gboolean
+read_tokenizer (GgufSource *s, GError **error)
+{
+  TlGguf *g = s->gguf;
+  g_autoptr (GError) local = NULL;
+  if (!g->tokens)
+    return TRUE;
+  gboolean fit = (!g->scores || g->scores->len / 4 == g->tokens->len) && (!g->types || g->types->len / 4 == g->tokens->len);
+  if (!fit)
+    return g_set_error (error, TL_ERROR, TL_ERROR_BAD_FILE, "tinyloop: %s: tokenizer.ggml.scores or token_type has another "
+        "length than tokenizer.ggml.tokens", g->file->name), FALSE;
+
+  const char *model = g_hash_table_lookup (g->texts, "tokenizer.ggml.model");
+  gboolean sentencepiece = g_strcmp0 (model, "llama") == 0;
+  TlTokenizerParts parts = {
+    .name = g->file->name, .model = model, .pre = g_hash_table_lookup (g->texts, "tokenizer.ggml.pre"),
+    .pieces = (const char *const *) g->tokens->pdata, .n_pieces = g->tokens->len,
+    .types = g->types ? (const gint32 *) g->types->data : NULL, .scores = g->scores ? (const float *) g->scores->data : NULL,
+    .merges = g->merges ? (const char *const *) g->merges->pdata : NULL, .n_merges = g->merges ? g->merges->len : 0,
+    .bos = tokenizer_id (s, "bos_token_id"), .eos = tokenizer_id (s, "eos_token_id"),
+    .unk = tokenizer_id (s, "unknown_token_id"), .add_bos = tokenizer_number (s, "add_bos_token", sentencepiece) != 0,
+    .add_eos = tokenizer_number (s, "add_eos_token", 0) != 0,
+    .no_space_prefix = tokenizer_number (s, "add_space_prefix", 1) == 0,
+    .chat_template = g_hash_table_lookup (g->texts, "tokenizer.chat_template"),
+  };
+  s->source.tokenizer = tl_tokenizer_new_from_vocabulary (&parts, &local);
+  if (s->source.tokenizer || g_error_matches (local, TL_ERROR, TL_ERROR_UNSUPPORTED))
+    return TRUE;
+  g_propagate_error (error, g_steal_pointer (&local));
+  return FALSE;
+}
+
 static gboolean
 find_architecture (GgufSource *s, GError **error)
 {
@@ -367,7 +416,8 @@ tl_gguf_source_open (const char *path, GError **error)
   s->source.read_stored = source_read_stored;
   s->source.origin = source_origin;
   s->source.free = source_free;
-  if (find_architecture (s, error) && read_descriptor (s, error) && check_tensors (s, error))
+  if (find_architecture (s, error) && read_descriptor (s, error) && check_tensors (s, error)
+      && read_tokenizer (s, error))
     return &s->source;
   source_free (&s->source);
   return NULL;

@@ -96,8 +96,52 @@ take_text (Reader *r, gsize limit, GError **error)
   return g_steal_pointer (&text);
 }
 
+/* the lists of the vocabulary: NULL for any other key */
+static GPtrArray **
+text_list (TlGguf *g, const char *key)
+{
+  return g_str_equal (key, "tokenizer.ggml.tokens") ? &g->tokens
+      : g_str_equal (key, "tokenizer.ggml.merges") ? &g->merges : NULL;
+}
+
+static GByteArray **
+number_list (TlGguf *g, const char *key, guint32 type)
+{
+  return g_str_equal (key, "tokenizer.ggml.scores") && type == 6 ? &g->scores
+      : g_str_equal (key, "tokenizer.ggml.token_type") && (type == 4 || type == 5) ? &g->types : NULL;
+}
+
 static gboolean
-skip_list (Reader *r, GError **error)
+read_texts (Reader *r, guint64 n, GPtrArray **list, GError **error)
+{
+  g_autoptr (GPtrArray) texts = g_ptr_array_new_with_free_func (g_free);
+  if (n > (r->file->size - r->at) / 8)
+    return bad (r, "a list in the GGUF header is longer than the file", error);
+  for (; n > 0; n--)
+    {
+      char *text = take_text (r, MAX_NAME, error);
+      if (!text)
+        return FALSE;
+      g_ptr_array_add (texts, text);
+    }
+  g_clear_pointer (list, g_ptr_array_unref);
+  *list = g_steal_pointer (&texts);
+  return TRUE;
+}
+
+static gboolean
+read_numbers (Reader *r, guint64 n, GByteArray **list, GError **error)
+{
+  if (n > (r->file->size - r->at) / 4 || n > 1 << 24)
+    return bad (r, "a list in the GGUF header is longer than the file", error);
+  g_clear_pointer (list, g_byte_array_unref);
+  *list = g_byte_array_new ();
+  g_byte_array_set_size (*list, n * 4);
+  return take (r, (*list)->data, n * 4, error);
+}
+
+static gboolean
+read_list (Reader *r, TlGguf *g, const char *key, GError **error)
 {
   guint32 type = 0;
   guint64 n = 0, bytes;
@@ -105,6 +149,10 @@ skip_list (Reader *r, GError **error)
     return FALSE;
   if (type >= G_N_ELEMENTS (type_sizes) || type == LIST)
     return bad (r, "a list in the GGUF header has an unknown type", error);
+  if (type == TEXT && text_list (g, key))
+    return read_texts (r, n, text_list (g, key), error);
+  if (number_list (g, key, type))
+    return read_numbers (r, n, number_list (g, key, type), error);
   if (type != TEXT)
     return g_uint64_checked_mul (&bytes, n, type_sizes[type]) ? skip (r, bytes, error)
                                                               : bad (r, "a list in the GGUF header is too long", error);
@@ -145,7 +193,7 @@ read_value (Reader *r, TlGguf *g, GError **error)
   if (type >= G_N_ELEMENTS (type_sizes))
     return bad (r, "a value in the GGUF header has an unknown type", error);
   if (type == LIST)
-    return skip_list (r, error);
+    return read_list (r, g, key, error);
   if (type == TEXT)
     {
       char *text = take_text (r, MAX_TEXT, error);
@@ -298,6 +346,10 @@ tl_gguf_free (TlGguf *g)
   g_hash_table_unref (g->numbers);
   g_hash_table_unref (g->texts);
   g_hash_table_unref (g->tensors);
+  g_clear_pointer (&g->tokens, g_ptr_array_unref);
+  g_clear_pointer (&g->merges, g_ptr_array_unref);
+  g_clear_pointer (&g->scores, g_byte_array_unref);
+  g_clear_pointer (&g->types, g_byte_array_unref);
   tl_file_free (g->file);
   g_free (g);
 }

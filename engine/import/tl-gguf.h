@@ -1,6 +1,6 @@
 /* import/tl-gguf.h — a GGUF file's table of contents: metadata values and tensors, checked against the file's size.
  *
- * Versions 2 and 3, little endian. Long lists (the vocabulary) are passed over, not kept. Read by position.
+ * Versions 2 and 3, little endian. Of the lists only the vocabulary's are kept. Read by position.
  */
 #pragma once
 
@@ -34,6 +34,8 @@ typedef struct
   TlFile *file;
   GHashTable *numbers;          /* key -> double * */
   GHashTable *texts;            /* key -> text */
+  GPtrArray *tokens, *merges;   /* texts of the vocabulary, or NULL */
+  GByteArray *scores, *types;   /* float and gint32 of every token, or NULL */
   GHashTable *tensors;          /* name -> TlGgufTensor */
 } TlGguf;
 

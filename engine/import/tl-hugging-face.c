@@ -12,7 +12,6 @@
 #include "model/tl-json.h"
 
 #define MAX_CONFIG (16u << 20)
-#define MAX_TOKENIZER (256u << 20)
 
 typedef struct { TlCheckpoint *header; TlFile *file; } Shard;
 
@@ -304,8 +303,7 @@ folder_free (TlImportSource *source)
 {
   Folder *f = (Folder *) source;
   g_clear_pointer (&source->descriptor, tl_descriptor_unref);
-  g_clear_pointer (&source->tokenizer_json, g_bytes_unref);
-  g_free (source->chat_template);
+  g_clear_object (&source->tokenizer);
   g_ptr_array_unref (f->shards);
   g_free (f->folder);
   g_free (f->name);
@@ -363,25 +361,6 @@ open_shards (Folder *f, GError **error)
       if (g_hash_table_add (seen, (gpointer) file) && !add_shard (f, file, error))
         return FALSE;
     }
-  return TRUE;
-}
-
-static gboolean
-open_tokenizer (Folder *f, GError **error)
-{
-  g_autofree char *path = g_build_filename (f->folder, "tokenizer.json", NULL);
-  gboolean missing;
-  if (!g_file_test (path, G_FILE_TEST_EXISTS))
-    return TRUE;
-  f->source.tokenizer_json = tl_file_load (path, MAX_TOKENIZER, error);
-  if (!f->source.tokenizer_json)
-    return FALSE;
-  g_autoptr (JsonNode) config = load_json (f, "tokenizer_config.json", &missing, error);
-  if (!config)
-    return missing;
-  JsonNode *template = json_object_get_member (json_node_get_object (config), "chat_template");
-  if (template && JSON_NODE_HOLDS_VALUE (template) && json_node_get_value_type (template) == G_TYPE_STRING)
-    f->source.chat_template = g_strdup (json_node_get_string (template));
   return TRUE;
 }
 
@@ -456,7 +435,8 @@ tl_hugging_face_open (const char *path, GError **error)
   f->source.descriptor = config.descriptor;
   f->names = config.names;
   f->quantised = config.quantised;
-  if (ok && check_unused (f, error) && open_tokenizer (f, error))
+  if (ok && check_unused (f, error)
+      && tl_folder_tokenizer (path, f->name, json_node_get_object (root), &f->source.tokenizer, error))
     return &f->source;
   folder_free (&f->source);
   return NULL;

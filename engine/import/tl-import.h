@@ -6,8 +6,10 @@
 #pragma once
 
 #include <gio/gio.h>
+#include <json-glib/json-glib.h>
 
 #include "model/tl-weights.h"
+#include "text/tl-tokenizer.h"
 
 G_BEGIN_DECLS
 
@@ -15,9 +17,7 @@ typedef struct _TlImportSource TlImportSource;
 struct _TlImportSource
 {
   TlDescriptor *descriptor;
-  GBytes *tokenizer_json;       /* or NULL */
-  char *chat_template;          /* or NULL */
-  GArray *eos;                  /* gint32: ids that end a text as the generation config says, or NULL */
+  TlTokenizer *tokenizer;       /* or NULL */
   gboolean (*read) (TlImportSource *source, const TlWeightSlot *slot, float *out, GError **error);
   TlFormat (*format) (TlImportSource *source, const TlWeightSlot *slot);   /* F32, F16 or BF16 as stored */
   /* A matrix that is quantised in the source and can be taken over: its shape, then its arrays, which the caller has
@@ -35,5 +35,8 @@ TlImportSource *tl_import_open (const char *path, GError **error);
 /* one per format */
 TlImportSource *tl_hugging_face_open (const char *folder, GError **error);
 TlImportSource *tl_gguf_source_open (const char *file, GError **error);
+
+/* NULL in `out` when the folder has none; FALSE when it has a broken one */
+gboolean tl_folder_tokenizer (const char *folder, const char *name, JsonObject *config, TlTokenizer **out, GError **error);
 
 G_END_DECLS
