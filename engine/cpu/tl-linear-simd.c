@@ -23,45 +23,76 @@ job_new (const TlPackedMatrix *p, const TlActivations *a)
   return job;
 }
 
-/* Σ over the inputs of one group of stored weight * q, added to acc[M] */
+/* Stored weights times q over `chunks` times 32 inputs, added to acc[M] */
 INLINE void
-group_dot (Ints *acc, const guint8 *lines, const gint8 *q, gsize stride, guint n, guint M, gboolean int4)
+dot_int4 (Ints *acc, const guint8 *lines, const gint8 *q, gsize stride, guint chunks, guint M)
 {
-  const Ints nibble = V (set1_epi8) (15);
-  for (guint c = 0; c < n; c += 32)
-    if (int4)
+  const Ints low_nibble = V (set1_epi8) (15);
+#ifdef __AVX512VNNI__
+  const Ints high_nibble = V (set1_epi8) ((char) 0xf0);
+  Ints high[MAX_M];             /* 16 times too large, a multiple of 16: no shift per line */
+  for (guint m = 0; m < M; m++)
+    high[m] = VSI (setzero) ();
+  for (guint c = 0; c < chunks; c++, q += 32)
+    for (guint j = 0; j < 4; j++, lines += 64)
+      {
+        Ints low_w = VSI (and) (load_ints (lines), low_nibble), high_w = VSI (and) (load_ints (lines), high_nibble);
+        for (guint m = 0; m < M; m++)
+          {
+            acc[m] = dot4 (acc[m], low_w, broadcast4 (q + m * stride + 4 * j));
+            high[m] = dot4 (high[m], high_w, broadcast4 (q + m * stride + 16 + 4 * j));
+          }
+      }
+  for (guint m = 0; m < M; m++)
+    acc[m] = V (add_epi32) (acc[m], V (srai_epi32) (high[m], 4));
+#else
+  for (guint c = 0; c < chunks; c++, q += 32)
+    {
+      Ints pairs[MAX_M];        /* 8 terms of at most 2 * 15 * 127 fit 16 bits */
+      for (guint m = 0; m < M; m++)
+        pairs[m] = VSI (setzero) ();
       for (guint j = 0; j < 4; j++, lines += 64)
         {
           Ints line = load_ints (lines);
-          Ints low = VSI (and) (line, nibble), high = VSI (and) (V (srli_epi16) (line, 4), nibble);
+          Ints low_w = VSI (and) (line, low_nibble), high_w = VSI (and) (V (srli_epi16) (line, 4), low_nibble);
           for (guint m = 0; m < M; m++)
             {
-              acc[m] = dot4_int4 (acc[m], low, broadcast4 (q + m * stride + c + 4 * j));
-              acc[m] = dot4_int4 (acc[m], high, broadcast4 (q + m * stride + c + 16 + 4 * j));
+              pairs[m] = V (add_epi16) (pairs[m], V (maddubs_epi16) (low_w, broadcast4 (q + m * stride + 4 * j)));
+              pairs[m] = V (add_epi16) (pairs[m], V (maddubs_epi16) (high_w, broadcast4 (q + m * stride + 16 + 4 * j)));
             }
         }
-    else
-      for (guint j = 0; j < 8; j++, lines += 64)
-        {
-          Ints line = load_ints (lines);
-          for (guint m = 0; m < M; m++)
-            acc[m] = dot4_int8 (acc[m], line, broadcast4 (q + m * stride + c + 4 * j));
-        }
+      for (guint m = 0; m < M; m++)
+        acc[m] = V (add_epi32) (acc[m], V (madd_epi16) (pairs[m], V (set1_epi16) (1)));
+    }
+#endif
 }
 
-/* LANES rows × M activation rows of a quantised matrix; out [M] vectors */
+INLINE void
+dot_int8 (Ints *acc, const guint8 *lines, const gint8 *q, gsize stride, guint chunks, guint M)
+{
+  for (guint c = 0; c < chunks; c++, q += 32)
+    for (guint j = 0; j < 8; j++, lines += 64)
+      {
+        Ints line = load_ints (lines);
+        for (guint m = 0; m < M; m++)
+          acc[m] = dot4 (acc[m], line, broadcast4 (q + m * stride + 4 * j));
+      }
+}
+
+/* LANES rows × M activation rows of a quantised matrix; out [M] vectors. chunks: inputs of a group / 32, 0 = any.
+ * Everything but job, block and first is a constant of the caller. */
 INLINE void
 tile_quantised (const Job *job, const guint8 *block, guint lane, guint first, guint M, gboolean int4, TlOffset offset,
-  TlFormat scale_format, Floats *out)
+  TlFormat scale_format, guint chunks, Floats *out)
 {
   const TlPackedMatrix *p = job->p;
-  const TlActivations *a = job->a;
-  const gint8 *q = a->q + first * a->stride;
-  const float *scale = a->scale + first * a->n_groups;
-  const gint32 *sum = a->sum + first * a->n_groups;
+  const gsize stride = job->a->stride, n_groups = p->n_groups;
+  const gint8 *q = job->a->q + first * stride;
+  const float *scale = job->a->scale + first * n_groups;
+  const gint32 *sum = job->a->sum + first * n_groups;
   const guint8 *lines = block + lane * 4;
-  gint32 bias = int4 ? (offset == TL_OFFSET_NONE ? 8 : 0) : 128;        /* stored = q + bias */
-  gsize group_bytes = (gsize) p->group / 4 * (int4 ? 32 : 64);
+  const guint per_group = chunks ? chunks : (p->group + 31) / 32;
+  guint left = p->padded_cols / 32, g = 0;
   Floats segment[TL_MAX_SEGMENTS * MAX_M];
 
   for (guint s = 0; s < job->n_segments; s++)
@@ -69,26 +100,37 @@ tile_quantised (const Job *job, const guint8 *block, guint lane, guint first, gu
       Floats acc[MAX_M];
       for (guint m = 0; m < M; m++)
         acc[m] = V (setzero_ps) ();
-      for (guint g = job->bound[s]; g < job->bound[s + 1]; g++)
+      for (guint end = job->bound[s + 1]; g < end; g++, scale++, sum++)
         {
-          guint begin = g * p->group, n = MIN (p->group, p->cols - begin);
+          guint n = chunks == 1 ? 1 : MIN (per_group, left);
           Ints dot[MAX_M];
           for (guint m = 0; m < M; m++)
-            dot[m] = V (set1_epi32) (-bias * sum[m * a->n_groups + g]);
-          if (offset == TL_OFFSET_ZERO)
-            for (guint m = 0; m < M; m++)
-              dot[m] = V (sub_epi32) (dot[m], V (mullo_epi32) (load_zeros (p, block, g, lane),
-                V (set1_epi32) (sum[m * a->n_groups + g])));
-          group_dot (dot, lines + g * group_bytes, q + begin, a->stride, n, M, int4);
+            dot[m] = VSI (setzero) ();
+          if (int4)
+            dot_int4 (dot, lines, q, stride, n, M);
+          else
+            dot_int8 (dot, lines, q, stride, n, M);
+          lines += n * (int4 ? 256 : 512);
+          q += n * 32;
+          left -= n;
 
           Floats weight_scale = load_scales (p, block, g, lane, scale_format);
+          Ints zeros = offset == TL_OFFSET_ZERO ? load_zeros (p, block, g, lane) : VSI (setzero) ();
           for (guint m = 0; m < M; m++)
-            acc[m] = V (fmadd_ps) (V (mul_ps) (weight_scale, V (set1_ps) (scale[m * a->n_groups + g])),
-              V (cvtepi32_ps) (dot[m]), acc[m]);
-          if (offset == TL_OFFSET_MIN)
-            for (guint m = 0; m < M; m++)
-              acc[m] = V (fmadd_ps) (V (mul_ps) (load_minima (p, block, g, lane), V (set1_ps) (scale[m * a->n_groups + g])),
-                V (set1_ps) ((float) sum[m * a->n_groups + g]), acc[m]);
+            {
+              Ints total = V (set1_epi32) (sum[m * n_groups]);
+              if (!int4)                /* stored as q + 128 */
+                dot[m] = V (sub_epi32) (dot[m], V (slli_epi32) (total, 7));
+              else if (offset == TL_OFFSET_NONE)
+                dot[m] = V (sub_epi32) (dot[m], V (slli_epi32) (total, 3));
+              if (offset == TL_OFFSET_ZERO)
+                dot[m] = V (sub_epi32) (dot[m], V (mullo_epi32) (zeros, total));
+              acc[m] = V (fmadd_ps) (V (mul_ps) (weight_scale, V (set1_ps) (scale[m * n_groups])),
+                V (cvtepi32_ps) (dot[m]), acc[m]);
+              if (offset == TL_OFFSET_MIN)
+                acc[m] = V (fmadd_ps) (V (mul_ps) (load_minima (p, block, g, lane), V (set1_ps) (scale[m * n_groups])),
+                  V (cvtepi32_ps) (total), acc[m]);
+            }
         }
       for (guint m = 0; m < M; m++)
         segment[s * M + m] = acc[m];
@@ -166,8 +208,8 @@ typedef void (*Tile) (const Job *job, const guint8 *block, guint lane, guint fir
 /* One function per number of activation rows, and per case for the cases that decoding lives on. */
 #define TILE(name, M, call) \
   static void name##_##M (const Job *job, const guint8 *block, guint lane, guint first, Floats *out) { call; }
-#define TILE_Q(name, M, int4, offset, scale) \
-  TILE (name, M, tile_quantised (job, block, lane, first, M, int4, offset, scale, out))
+#define TILE_Q(name, M, int4, offset, scale, chunks) \
+  TILE (name, M, tile_quantised (job, block, lane, first, M, int4, offset, scale, chunks, out))
 #define TILE_F(name, M, format) TILE (name, M, tile_float (job, block, lane, first, M, format, out))
 #if MAX_M == 8
 #define EACH(T, name, ...) T (name, 1, __VA_ARGS__) T (name, 2, __VA_ARGS__) T (name, 3, __VA_ARGS__) \
@@ -178,10 +220,12 @@ typedef void (*Tile) (const Job *job, const guint8 *block, guint lane, guint fir
   static const Tile name[] = { name##_1, name##_2, name##_3, name##_4 };
 #endif
 
-EACH (TILE_Q, int4_f16, TRUE, TL_OFFSET_NONE, TL_F16)
-EACH (TILE_Q, int4_any, TRUE, job->p->offset, job->p->scale_format)
-EACH (TILE_Q, int8_f16, FALSE, TL_OFFSET_NONE, TL_F16)
-EACH (TILE_Q, int8_any, FALSE, job->p->offset, job->p->scale_format)
+EACH (TILE_Q, int4_32, TRUE, TL_OFFSET_NONE, TL_F16, 1)
+EACH (TILE_Q, int4_64, TRUE, TL_OFFSET_NONE, TL_F16, 2)
+EACH (TILE_Q, int4_128, TRUE, TL_OFFSET_NONE, TL_F16, 4)
+EACH (TILE_Q, int4_any, TRUE, job->p->offset, job->p->scale_format, 0)
+EACH (TILE_Q, int8_32, FALSE, TL_OFFSET_NONE, TL_F16, 1)
+EACH (TILE_Q, int8_any, FALSE, job->p->offset, job->p->scale_format, 0)
 EACH (TILE_F, f32, TL_F32)
 EACH (TILE_F, f16, TL_F16)
 EACH (TILE_F, bf16, TL_BF16)
@@ -220,7 +264,8 @@ TL_FN (tl_linear) (const TlPackedMatrix *p, const TlActivations *a, guint first,
   guint row_end, float *out, gsize ld)
 {
   gboolean usual = p->offset == TL_OFFSET_NONE && p->scale_format == TL_F16;
-  const Tile *tiles = p->format == TL_INT4 ? (usual ? int4_f16 : int4_any) : usual ? int8_f16 : int8_any;
+  const Tile *tiles = p->format == TL_INT8 ? (usual && p->group == 32 ? int8_32 : int8_any)
+    : !usual ? int4_any : p->group == 32 ? int4_32 : p->group == 64 ? int4_64 : p->group == 128 ? int4_128 : int4_any;
   if (p->format != TL_INT4 && p->format != TL_INT8)
     TL_FN (tl_linear_exact) (p, a, first, n_rows, row_begin, row_end, out, ld);
   else

@@ -57,24 +57,13 @@ broadcast4 (const gint8 *q)
   return V (set1_epi32) (four);
 }
 
-/* acc + sum of four products a lane; w unsigned, q signed. INT4: w <= 15 */
+/* acc + sum of four products a lane; w unsigned, q signed */
 INLINE Ints
-dot4_int4 (Ints acc, Ints w, Ints q)
+dot4 (Ints acc, Ints w, Ints q)
 {
 #ifdef __AVX512VNNI__
   return _mm512_dpbusd_epi32 (acc, w, q);
-#else
-  return V (add_epi32) (acc, V (madd_epi16) (V (maddubs_epi16) (w, q), V (set1_epi16) (1)));
-#endif
-}
-
-/* the same for any w: pairs of full bytes do not fit 16 bits, so even and odd bytes go apart */
-INLINE Ints
-dot4_int8 (Ints acc, Ints w, Ints q)
-{
-#ifdef __AVX512VNNI__
-  return _mm512_dpbusd_epi32 (acc, w, q);
-#else
+#else           /* pairs of full bytes do not fit 16 bits, so even and odd bytes go apart */
   Ints even = V (madd_epi16) (VSI (and) (w, V (set1_epi16) (0xff)), V (srai_epi16) (V (slli_epi16) (q, 8), 8));
   Ints odd = V (madd_epi16) (V (srli_epi16) (w, 8), V (srai_epi16) (q, 8));
   return V (add_epi32) (acc, V (add_epi32) (even, odd));
@@ -108,6 +97,14 @@ load_zeros (const TlPackedMatrix *p, const guint8 *block, guint g, guint lane)
 INLINE Floats
 tree_sum (Floats *v, guint n, guint step)
 {
+  if (n == 16)                  /* the usual case, without loops */
+    {
+      for (guint i = 0; i < 8; i++)
+        v[i * step] = V (add_ps) (v[2 * i * step], v[(2 * i + 1) * step]);
+      for (guint i = 0; i < 4; i++)
+        v[i * step] = V (add_ps) (v[2 * i * step], v[(2 * i + 1) * step]);
+      return V (add_ps) (V (add_ps) (v[0], v[step]), V (add_ps) (v[2 * step], v[3 * step]));
+    }
   for (; n > 1; n = (n + 1) / 2)
     {
       for (guint i = 0; i < n / 2; i++)
