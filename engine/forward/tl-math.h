@@ -2,7 +2,7 @@
  *
  * Straight lines of +, *, / , sqrt and fma only, which IEEE 754 rounds the same everywhere, so that a vector version is the
  * same line on vectors. The mathematics library of the system takes no part in results.
- * Included by every backend; exp, log, log1p, tanh, erf, sin, cos and softplus err by at most one unit in the last place
+ * Included by every backend; exp, log, log1p, tanh, erf, sin, cos and softplus err by at most 1.1 units in the last place
  * (tests/cpu/math.c).
  */
 #pragma once

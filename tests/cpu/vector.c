@@ -1,0 +1,253 @@
+/* tests/cpu/vector.c — norms, activations, rotation, quantisation and attention: the same bits on every instruction set,
+ * and the values of their definitions in F64. */
+#include "matrices.h"
+
+#include <math.h>
+
+#include "forward/tl-math.h"
+
+#define N 700
+
+static void
+random_values (GRand *rand, float *x, guint n, double range)
+{
+  for (guint i = 0; i < n; i++)
+    x[i] = g_rand_double_range (rand, -range, range);
+}
+
+static void
+test_element_work_is_the_same_bits (void)
+{
+  static const guint counts[] = { 1, 7, 15, 16, 17, 33, 64, 96, 577, N };
+  g_autoptr (GRand) rand = g_rand_new_with_seed (1);
+  const TlKernels *ref = tl_kernels_for (TL_ISA_SCALAR);
+  for (guint i = 0; i < G_N_ELEMENTS (counts); i++)
+    for (guint isa = TL_ISA_AVX2; isa < TL_N_ISA; isa++)
+      {
+        const TlKernels *k = tl_kernels_for (isa);
+        if (!k)
+          continue;
+        guint n = counts[i];
+        float x[N], y[N], w[N], a[N], b[N];
+        random_values (rand, x, n, 12);
+        random_values (rand, y, n, 3);
+        random_values (rand, w, n, 2);
+        x[n / 2] = -95;                 /* exponentials that vanish */
+#define SAME(call_ref, call_k) { \
+          memcpy (a, x, sizeof a); memcpy (b, x, sizeof b); call_ref; call_k; g_assert_cmpmem (a, n * 4, b, n * 4); }
+        SAME (ref->rms_norm (x, w, n, 1e-5f, a), k->rms_norm (x, w, n, 1e-5f, b));
+        SAME (ref->rms_norm (x, NULL, n, 1e-5f, a), k->rms_norm (x, NULL, n, 1e-5f, b));
+        SAME (ref->layer_norm (x, w, y, n, 1e-5f, a), k->layer_norm (x, w, y, n, 1e-5f, b));
+        SAME (ref->add (a, y, n), k->add (b, y, n));
+        SAME (ref->swiglu (x, y, n, a), k->swiglu (x, y, n, b));
+        SAME (ref->geglu_tanh (x, y, n, a), k->geglu_tanh (x, y, n, b));
+        SAME (ref->gelu_erf (x, n, a), k->gelu_erf (x, n, b));
+        SAME (ref->gelu_tanh (x, n, a), k->gelu_tanh (x, n, b));
+        SAME (ref->relu2 (x, n, 0.5f, a), k->relu2 (x, n, 0.5f, b));
+        SAME (ref->softcap (a, n, 30), k->softcap (b, n, 30));
+        SAME (ref->rope (a, w, y, n & ~1u, FALSE), k->rope (b, w, y, n & ~1u, FALSE));
+        SAME (ref->rope (a, w, y, n & ~1u, TRUE), k->rope (b, w, y, n & ~1u, TRUE));
+        SAME (ref->to_half (x, n, (guint16 *) a), k->to_half (x, n, (guint16 *) b));
+        g_assert_cmpuint (ref->argmax (x, n), ==, k->argmax (x, n));
+
+        gint8 q[2][N];
+        float scale[2][N];
+        gint32 sum[2][N];
+        memset (q, 0, sizeof q);
+        for (guint group = 32; group <= 128; group *= 2)
+          {
+            g_assert_true (ref->quantise_row (x, n, group, q[0], scale[0], sum[0]));
+            g_assert_true (k->quantise_row (x, n, group, q[1], scale[1], sum[1]));
+            g_assert_cmpmem (q[0], n, q[1], n);
+            g_assert_cmpmem (scale[0], (n + group - 1) / group * 4, scale[1], (n + group - 1) / group * 4);
+            g_assert_cmpmem (sum[0], (n + group - 1) / group * 4, sum[1], (n + group - 1) / group * 4);
+          }
+      }
+}
+
+static void
+test_quantised_rows_follow_the_rule (void)
+{
+  for (guint isa = 0; isa < TL_N_ISA; isa++)
+    {
+      const TlKernels *k = tl_kernels_for (isa);
+      if (!k)
+        continue;
+      float x[96], scale[3];
+      gint8 q[96];
+      gint32 sum[3];
+      g_autoptr (GRand) rand = g_rand_new_with_seed (2);
+      random_values (rand, x, 96, 5);
+      memset (x + 32, 0, 32 * 4);
+      for (guint i = 64; i < 96; i++)
+        x[i] = 1e-41f;                  /* 127 / a overflows */
+      g_assert_true (k->quantise_row (x, 96, 32, q, scale, sum));
+      float a = 0;
+      int total = 0;
+      for (guint i = 0; i < 32; i++)
+        a = fmaxf (a, fabsf (x[i]));
+      for (guint i = 0; i < 32; i++)
+        {
+          g_assert_cmpint (q[i], ==, (int) rintf (x[i] * (127.0f / a)));
+          total += q[i];
+        }
+      g_assert_cmpint (sum[0], ==, total);
+      g_assert_cmpfloat (scale[0], ==, a / 127.0f);
+      g_assert_true (q[40] == 0 && sum[1] == 0 && scale[1] == 0 && q[70] == 0 && sum[2] == 0);
+
+      const float bad[] = { NAN, INFINITY, -INFINITY };
+      for (guint i = 0; i < 3; i++)
+        {
+          x[77] = bad[i];
+          g_assert_false (k->quantise_row (x, 96, 32, q, scale, sum));
+        }
+    }
+}
+
+static void
+test_norm_is_the_definition (void)
+{
+  float x[100], w[100], out[100];
+  g_autoptr (GRand) rand = g_rand_new_with_seed (3);
+  random_values (rand, x, 100, 4);
+  random_values (rand, w, 100, 4);
+  double squares = 0;
+  for (guint i = 0; i < 100; i++)
+    squares += (double) x[i] * x[i];
+  tl_kernels_for (TL_ISA_SCALAR)->rms_norm (x, w, 100, 1e-6f, out);
+  for (guint i = 0; i < 100; i++)
+    g_assert_cmpfloat_with_epsilon (out[i], x[i] * w[i] / sqrt (squares / 100 + 1e-6), 1e-5);
+}
+
+static void
+test_argmax_prefers_the_lowest_index (void)
+{
+  for (guint isa = 0; isa < TL_N_ISA; isa++)
+    if (tl_kernels_for (isa))
+      {
+        float x[50] = { 0 };
+        x[20] = x[41] = 3;
+        x[5] = NAN;
+        g_assert_cmpuint (tl_kernels_for (isa)->argmax (x, 50), ==, 20);
+      }
+}
+
+typedef struct { gpointer pages[32]; float *k, *v; guint dim; gboolean half; } Cache;
+
+static Cache
+cache_new (GRand *rand, guint dim, guint positions, gboolean half)
+{
+  Cache c = { .dim = dim, .half = half, .k = g_new (float, positions * dim), .v = g_new (float, positions * dim) };
+  guint size = half ? 2 : 4;
+  for (guint p = 0; p < positions; p++)
+    {
+      if (p % 32 == 0)                  /* K, then V */
+        c.pages[p / 32] = g_malloc0 (64 * dim * size);
+      for (guint i = 0; i < dim; i++)
+        {
+          float k = g_rand_double_range (rand, -1, 1), v = g_rand_double_range (rand, -1, 1);
+          gsize at = p % 32 * dim + i;
+          put (c.pages[p / 32], half ? TL_F16 : TL_F32, at, k);
+          put (c.pages[p / 32], half ? TL_F16 : TL_F32, at + 32 * dim, v);
+          c.k[p * dim + i] = half ? tl_f16_to_f32 (tl_f32_to_f16 (k)) : k;
+          c.v[p * dim + i] = half ? tl_f16_to_f32 (tl_f32_to_f16 (v)) : v;
+        }
+    }
+  return c;
+}
+
+static void
+cache_clear (Cache *c)
+{
+  for (guint i = 0; i < 32; i++)
+    g_free (c->pages[i]);
+  g_free (c->k);
+  g_free (c->v);
+}
+
+static void
+attend (const TlKernels *k, const Cache *c, const float *q, guint n_q, guint begin, guint end, float softcap, float *out)
+{
+  gsize stride = n_q * TL_PARTIAL_STRIDE (c->dim);
+  g_autofree float *partial = g_new0 (float, 4 * stride);
+  TlAttend a = { .head_dim = c->dim, .n_q = n_q, .q = q, .scale = 0.25f, .softcap = softcap, .half = c->half,
+    .pages = c->pages, .v_offset = 32 * c->dim * (c->half ? 2 : 4) };
+  guint n = 0;
+  for (a.begin = begin; a.begin < end; a.begin = a.end, n++)
+    {
+      a.end = MIN (end, (a.begin / 256 + 1) * 256);
+      k->attend_split (&a, partial + n * stride);
+    }
+  k->attend_combine (partial, n, stride, n_q, c->dim, out);
+}
+
+/* softmax (q k) v in F64 */
+static void
+check_attention_definition (const Cache *c, const float *q, guint n_q, guint begin, guint end, const float *out)
+{
+  for (guint h = 0; h < n_q; h++)
+    {
+      double total = 0, acc[128] = { 0 };
+      for (guint p = begin; p < end; p++)
+        {
+          double s = 0;
+          for (guint i = 0; i < c->dim; i++)
+            s += (double) q[h * c->dim + i] * c->k[p * c->dim + i];
+          double e = exp (s * 0.25);
+          total += e;
+          for (guint i = 0; i < c->dim; i++)
+            acc[i] += e * c->v[p * c->dim + i];
+        }
+      for (guint i = 0; i < c->dim; i++)
+        g_assert_cmpfloat_with_epsilon (out[h * c->dim + i], acc[i] / total, 2e-5);
+    }
+}
+
+static void
+test_attention (gconstpointer data)
+{
+  static const guint contexts[] = { 1, 31, 32, 33, 255, 256, 257, 700 };
+  guint dim = GPOINTER_TO_UINT (data);
+  for (guint half = 0; half < 2; half++)
+    {
+      g_autoptr (GRand) rand = g_rand_new_with_seed (dim);
+      Cache c = cache_new (rand, dim, N, half);
+      float q[11 * 128], expected[11 * 128], out[11 * 128], one[128];
+      random_values (rand, q, 11 * 128, 2);
+      for (guint i = 0; i < G_N_ELEMENTS (contexts); i++)
+        for (guint window = 0; window < 2; window++)
+          {
+            guint n_q = i % 2 ? 11 : 3, end = contexts[i], begin = window && end > 20 ? end - 20 : 0;
+            float softcap = i % 3 == 2 ? 20 : 0;
+            attend (tl_kernels_for (TL_ISA_SCALAR), &c, q, n_q, begin, end, softcap, expected);
+            if (softcap == 0)
+              check_attention_definition (&c, q, n_q, begin, end, expected);
+            for (guint isa = 0; isa < TL_N_ISA; isa++)
+              if (tl_kernels_for (isa))
+                {
+                  attend (tl_kernels_for (isa), &c, q, n_q, begin, end, softcap, out);
+                  g_assert_cmpmem (out, n_q * dim * 4, expected, n_q * dim * 4);
+                }
+            attend (tl_kernels_for (TL_ISA_SCALAR), &c, q + dim, 1, begin, end, softcap, one);  /* heads are independent */
+            g_assert_cmpmem (one, dim * 4, expected + dim, dim * 4);
+          }
+      cache_clear (&c);
+    }
+}
+
+int
+main (int argc, char **argv)
+{
+  static const guint dims[] = { 12, 18, 24, 64, 96, 128 };
+  g_test_init (&argc, &argv, NULL);
+  g_test_add_func ("/cpu/vector/same-bits", test_element_work_is_the_same_bits);
+  g_test_add_func ("/cpu/vector/quantise", test_quantised_rows_follow_the_rule);
+  g_test_add_func ("/cpu/vector/norm", test_norm_is_the_definition);
+  g_test_add_func ("/cpu/vector/argmax", test_argmax_prefers_the_lowest_index);
+  for (guint i = 0; i < G_N_ELEMENTS (dims); i++)
+    {
+      g_autofree char *path = g_strdup_printf ("/cpu/attention/head-dim-%u", dims[i]);
+      g_test_add_data_func (path, GUINT_TO_POINTER (dims[i]), test_attention);
+    }
+  return g_test_run ();
+}
