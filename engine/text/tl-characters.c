@@ -45,7 +45,16 @@ tl_char_is_word (gunichar c)
 {
   GUnicodeType type = g_unichar_type (c);
   return g_unichar_isalpha (c) || g_unichar_ismark (c) || type == G_UNICODE_DECIMAL_NUMBER
-      || type == G_UNICODE_LETTER_NUMBER || type == G_UNICODE_CONNECT_PUNCTUATION || (c >= 0x24b6 && c <= 0x24e9);
+      || type == G_UNICODE_LETTER_NUMBER || type == G_UNICODE_CONNECT_PUNCTUATION || (c >= 0x24b6 && c <= 0x24e9) || c == 0x200c || c == 0x200d;
+}
+
+/* GLib leaves Roman numerals and circled letters alone */
+gunichar
+tl_char_to_lower (gunichar c)
+{
+  if (c >= 0x2160 && c <= 0x216f)
+    return c + 0x10;
+  return c >= 0x24b6 && c <= 0x24cf ? c + 26 : g_unichar_tolower (c);
 }
 
 static gboolean

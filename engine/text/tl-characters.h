@@ -15,6 +15,7 @@ gboolean tl_char_is_space (gunichar c);
 gboolean tl_char_is_numeric (gunichar c);
 gboolean tl_char_is_punctuation (gunichar c);
 gboolean tl_char_is_word (gunichar c);
+gunichar tl_char_to_lower (gunichar c);
 gunichar tl_byte_to_char (guint8 byte);
 int tl_char_to_byte (gunichar c);
 void tl_append_byte_level (GString *out, const char *bytes, gsize length);

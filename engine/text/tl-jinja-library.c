@@ -4,6 +4,7 @@
  */
 #include "text/tl-jinja-library.h"
 
+#include "text/tl-characters.h"
 #include "text/tl-jinja-parse.h"
 #include "tl-error.h"
 
@@ -104,7 +105,7 @@ change_case (TlJinjaRun *run, TlJinjaValue *value, char mode)
     gunichar c = g_utf8_get_char (p);
     gboolean up = mode == 'u' || (mode != 'l' && first);
     if (c)
-      g_string_append_unichar (out, up ? g_unichar_toupper (c) : g_unichar_tolower (c));
+      g_string_append_unichar (out, up ? g_unichar_toupper (c) : tl_char_to_lower (c));
     first = mode == 't' && !g_unichar_isalpha (c);
   }
   return tl_jinja_string (run, out->str, out->len);

@@ -325,12 +325,38 @@ tl_json_get_int (const TlJsonTree *tree, guint32 object, const char *key, gint64
   return node ? tl_json_int (tree, node, fallback) : fallback;
 }
 
+/* the value as the reference reads it: all digits as one whole number, then scaled by a power of ten. That may differ from
+ * the nearest double in the last bit, which decides between paths of equal score */
 double
 tl_json_double (const TlJsonTree *tree, guint32 node)
 {
   const TlJsonNode *n = tl_json_node (tree, node);
+  if (n->type != TL_JSON_NUMBER)
+    return 0.0;
   g_autofree char *digits = g_strndup (tree->text + n->start, n->length);
-  return n->type == TL_JSON_NUMBER ? g_ascii_strtod (digits, NULL) : 0.0;
+  guint64 whole = 0;
+  int exponent = 0;
+  gboolean fraction = FALSE;
+  const char *p = digits + (*digits == '-');
+  for (; g_ascii_isdigit (*p) || *p == '.'; p++) {
+    if (*p == '.')
+      fraction = TRUE;
+    else if (whole > (G_MAXUINT64 - 9) / 10)
+      return g_ascii_strtod (digits, NULL);
+    else {
+      whole = whole * 10 + (*p - '0');
+      exponent -= fraction;
+    }
+  }
+  if (*p == 'e' || *p == 'E')
+    exponent += (int) CLAMP (g_ascii_strtoll (p + 1, NULL, 10), -400, 400);
+  if (exponent < -22 || exponent > 22)
+    return g_ascii_strtod (digits, NULL);
+  double scale = 1.0, value = (double) whole;
+  for (int i = 0; i < ABS (exponent); i++)
+    scale *= 10.0;              /* exact up to 10^22 */
+  value = exponent < 0 ? value / scale : value * scale;
+  return *digits == '-' ? -value : value;
 }
 
 gboolean

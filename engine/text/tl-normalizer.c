@@ -5,6 +5,7 @@
 #include "text/tl-normalizer.h"
 
 #include "text/tl-characters.h"
+#include "text/tl-charsmap.h"
 #include "text/tl-split-pattern.h"
 #include "tl-error.h"
 
@@ -18,8 +19,11 @@ struct _Step
   ApplyFunc apply;
   int mode;                     /* GNormalizeMode of the normal forms */
   gboolean left, right;         /* Strip */
+  gboolean clean, chinese, accents, lower;      /* BertNormalizer */
   char *content;                /* Prepend, Replace */
   TlSplitPattern *pattern;      /* Replace */
+  TlCharsmap *charsmap;         /* Precompiled, SentencePiece */
+  gboolean squeeze, prefix;     /* SentencePiece */
 };
 
 struct _TlNormalizer
@@ -68,7 +72,7 @@ append_char (GString *out, gunichar c)
 static void
 lower_char (const Step *step, gunichar c, GString *out)
 {
-  append_char (out, c == 0x130 ? 'i' : g_unichar_tolower (c));
+  append_char (out, c == 0x130 ? 'i' : tl_char_to_lower (c));
   if (c == 0x130)
     append_char (out, 0x307);
 }
@@ -177,6 +181,93 @@ apply_byte_level (const Step *step, GString *text, GError **error)
   return TRUE;
 }
 
+static void
+clean_char (const Step *step, gunichar c, GString *out)
+{
+  GUnicodeType type = g_unichar_type (c);
+  gboolean break_or_tab = c == 9 || c == 10 || c == 13;
+  if (!c || c == 0xfffd || (!break_or_tab && (type == G_UNICODE_CONTROL || type == G_UNICODE_FORMAT
+      || type == G_UNICODE_PRIVATE_USE)))
+    return;
+  append_char (out, tl_char_is_space (c) ? ' ' : c);
+}
+
+static void
+pad_ideograph (const Step *step, gunichar c, GString *out)
+{
+  gboolean pad = (c >= 0x4e00 && c <= 0x9fff) || (c >= 0x3400 && c <= 0x4dbf) || (c >= 0x20000 && c <= 0x2a6df)
+      || (c >= 0x2a700 && c <= 0x2b73f) || (c >= 0x2b740 && c <= 0x2b81f) || (c >= 0x2b920 && c <= 0x2ceaf)
+      || (c >= 0xf900 && c <= 0xfaff) || (c >= 0x2f800 && c <= 0x2fa1f);
+  if (pad)
+    g_string_append_c (out, ' ');
+  append_char (out, c);
+  if (pad)
+    g_string_append_c (out, ' ');
+}
+
+static void
+drop_nonspacing (const Step *step, gunichar c, GString *out)
+{
+  if (g_unichar_type (c) != G_UNICODE_NON_SPACING_MARK)
+    append_char (out, c);
+}
+
+static gboolean
+apply_bert (const Step *step, GString *text, GError **error)
+{
+  if (step->clean)
+    map_characters (text, clean_char, step);
+  if (step->chinese)
+    map_characters (text, pad_ideograph, step);
+  if (step->accents) {
+    Step decompose = { .mode = G_NORMALIZE_NFD };
+    apply_form (&decompose, text, error);
+    map_characters (text, drop_nonspacing, step);
+  }
+  if (step->lower)
+    map_characters (text, lower_char, step);
+  return TRUE;
+}
+
+static gboolean
+apply_precompiled (const Step *step, GString *text, GError **error)
+{
+  return tl_charsmap_apply_clusters (step->charsmap, text, error);
+}
+
+static gboolean
+apply_sentencepiece (const Step *step, GString *text, GError **error)
+{
+  g_autoptr (GString) out = g_string_sized_new (text->len + 3);
+  gsize at = 0;
+  gboolean after_space = step->squeeze;
+  if (!text->len)
+    return TRUE;
+  if (step->prefix)
+    g_string_append (out, TL_META);
+  gsize start = out->len;
+  while (at < text->len) {
+    gsize used, length;
+    const char *piece = tl_charsmap_longest (step->charsmap, text->str + at, text->len - at, &used, &length);
+    for (gsize i = 0; i < length; i++) {
+      gboolean space = piece[i] == ' ';
+      if (space && !(after_space && step->squeeze))
+        g_string_append (out, TL_META);
+      else if (!space)
+        g_string_append_c (out, piece[i]);
+      after_space = space;
+    }
+    at += used;
+  }
+  while (step->squeeze && out->len >= start + 3 && memcmp (out->str + out->len - 3, TL_META, 3) == 0)
+    g_string_truncate (out, out->len - 3);
+  if (out->len == start && step->squeeze)
+    g_string_truncate (out, 0);
+  g_string_truncate (text, 0);
+  g_string_append_len (text, out->str, out->len);
+  return TRUE;
+}
+
 /* `node` holds the row's own members. TRUE when the step is complete */
 typedef gboolean (*ReadFunc) (Step *step, const TlJsonTree *tree, guint32 node, const char *name, GError **error);
 
@@ -216,6 +307,26 @@ read_replace (Step *step, const TlJsonTree *tree, guint32 node, const char *name
   return step->pattern != NULL;
 }
 
+static gboolean
+read_bert (Step *step, const TlJsonTree *tree, guint32 node, const char *name, GError **error)
+{
+  step->clean = tl_json_get_bool (tree, node, "clean_text", TRUE);
+  step->chinese = tl_json_get_bool (tree, node, "handle_chinese_chars", TRUE);
+  step->lower = tl_json_get_bool (tree, node, "lowercase", TRUE);
+  step->accents = tl_json_get_bool (tree, node, "strip_accents", step->lower);
+  return TRUE;
+}
+
+static gboolean
+read_charsmap (Step *step, const TlJsonTree *tree, guint32 node, const char *name, GError **error)
+{
+  g_autofree char *map = tl_json_get_string (tree, node, "precompiled_charsmap");
+  step->squeeze = tl_json_get_bool (tree, node, "remove_extra_whitespaces", FALSE);
+  step->prefix = tl_json_get_bool (tree, node, "add_dummy_prefix", FALSE);
+  step->charsmap = tl_charsmap_new (map ? map : "", name, error);
+  return step->charsmap != NULL;
+}
+
 static const struct
 {
   const char *type;
@@ -234,6 +345,9 @@ static const struct
   { "Prepend", apply_prepend, 0, read_prepend },
   { "Replace", apply_replace, 0, read_replace },
   { "ByteLevel", apply_byte_level },
+  { "BertNormalizer", apply_bert, 0, read_bert },
+  { "Precompiled", apply_precompiled, 0, read_charsmap },
+  { "SentencePiece", apply_sentencepiece, 0, read_charsmap },     /* ours: what a .model file does */
 };
 
 static void
@@ -242,6 +356,7 @@ step_free (gpointer data)
   Step *step = data;
   g_free (step->content);
   g_clear_pointer (&step->pattern, tl_split_pattern_free);
+  g_clear_pointer (&step->charsmap, tl_charsmap_free);
   g_free (step);
 }
 

@@ -19,6 +19,7 @@ static const char *const behaviors[] = { "Isolated", "Removed", "MergedWithPrevi
 typedef enum { PREPEND_NEVER, PREPEND_FIRST, PREPEND_ALWAYS } Prepend;
 
 typedef struct _Step Step;
+typedef struct _Parts Parts;
 
 struct _Step
 {
@@ -26,7 +27,8 @@ struct _Step
   gboolean (*matches) (gunichar c);     /* single characters, or … */
   TlSplitPattern *pattern;      /* … a pattern, or … */
   gunichar delimiter;           /* … one character, or … */
-  guint64 length;               /* … a fixed number of characters */
+  void (*find) (const Step *step, const char *text, gsize length, Parts *parts);        /* … anything else */
+  guint64 length;               /* FixedLength: characters */
   void (*finish) (TlWords *words);      /* after the cut, may be NULL */
   Behavior behavior;
   gboolean invert, cuts;
@@ -48,12 +50,12 @@ typedef struct
   gboolean match;
 } Part;
 
-typedef struct
+struct _Parts
 {
   GArray *parts;                /* of Part, covers the word */
   gsize done;
   gboolean invert;
-} Parts;
+};
 
 static void
 add_part (Parts *parts, gsize start, gsize end, gboolean match)
@@ -147,8 +149,8 @@ cut_words (const Step *step, TlWords *words, GError **error)
     if (step->pattern) {
       if (!tl_split_pattern_find (step->pattern, text, length, add_match, &parts, error))
         return FALSE;
-    } else if (step->length)
-      find_fixed (step, text, length, &parts);
+    } else if (step->find)
+      step->find (step, text, length, &parts);
     else
       find_characters (step, text, length, &parts);
     if (parts.done < length)
@@ -158,6 +160,37 @@ cut_words (const Step *step, TlWords *words, GError **error)
   g_array_unref (words->words);
   words->words = g_steal_pointer (&out);
   return TRUE;
+}
+
+/* Katakana and Hiragana go with Han; spaces go with anything, and so do characters without a script */
+static GUnicodeScript
+fixed_script (gunichar c)
+{
+  GUnicodeScript script = g_unichar_get_script (c);
+  if (c == ' ' || script == G_UNICODE_SCRIPT_UNKNOWN)
+    return G_UNICODE_SCRIPT_INVALID_CODE;
+  return c == 0x30fc || script == G_UNICODE_SCRIPT_HIRAGANA || script == G_UNICODE_SCRIPT_KATAKANA
+      ? G_UNICODE_SCRIPT_HAN : script;
+}
+
+static void
+find_scripts (const Step *step, const char *text, gsize length, Parts *parts)
+{
+  GUnicodeScript last = G_UNICODE_SCRIPT_INVALID_CODE;
+  gssize start = -1;            /* what stands before the first script is dropped, as the reference does */
+  for (const char *p = text; p < text + length; p = g_utf8_next_char (p)) {
+    GUnicodeScript script = fixed_script (g_utf8_get_char (p));
+    if (script == G_UNICODE_SCRIPT_INVALID_CODE)
+      continue;
+    if (script != last) {
+      if (start >= 0)
+        add_match (start, p - text, parts);
+      start = p - text;
+    }
+    last = script;
+  }
+  if (start >= 0)
+    add_match (start, length, parts);
 }
 
 /* --- rewriting ------------------------------------------------------------------------------------------ */
@@ -343,6 +376,16 @@ read_fixed (Step *step, const TlJsonTree *tree, guint32 node, const char *name, 
   if (length < 1)
     return bad (name, "FixedLength", "length", error);
   step->length = length;
+  step->find = find_fixed;
+  return TRUE;
+}
+
+static gboolean
+read_scripts (Step *step, const TlJsonTree *tree, guint32 node, const char *name, GError **error)
+{
+  step->find = find_scripts;
+  step->behavior = REMOVED;
+  step->invert = TRUE;
   return TRUE;
 }
 
@@ -361,6 +404,7 @@ static const struct
   { "WhitespaceSplit", tl_char_is_space, read_whitespace_split },
   { "CharDelimiterSplit", NULL, read_delimiter },
   { "FixedLength", NULL, read_fixed },
+  { "UnicodeScripts", NULL, read_scripts },
 };
 
 static void

@@ -12,7 +12,8 @@
 #include <string.h>
 
 #define SPACES "\\x{9}-\\x{d}\\x{20}\\x{85}\\x{a0}\\x{1680}\\x{2000}-\\x{200a}\\x{2028}\\x{2029}\\x{202f}\\x{205f}\\x{3000}"
-#define WORDS "\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}"
+/* Oniguruma counts Latin-1's other numbers as word characters */
+#define WORDS "\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}\\x{b2}\\x{b3}\\x{b9}\\x{bc}-\\x{be}"
 #define BOUNDARY "(?:(?<=[" WORDS "])(?![" WORDS "])|(?<![" WORDS "])(?=[" WORDS "]))"
 #define NO_BOUNDARY "(?:(?<=[" WORDS "])(?=[" WORDS "])|(?<![" WORDS "])(?![" WORDS "]))"
 #define MAX_PATTERN 65536
