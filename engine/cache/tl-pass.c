@@ -153,9 +153,9 @@ make_rows (TlPass *pass)
     }
 }
 
-TlPass *
-tl_pass_begin (TlBackend *backend, const TlPassRow *rows, guint n_rows, TlStates *states,
-  GCancellable *cancellable, GError **error)
+/* rows checked, pages reserved; nothing run yet */
+static TlPass *
+pass_new (TlBackend *backend, const TlPassRow *rows, guint n_rows, TlStates *states, GError **error)
 {
   if (!check_rows (backend, rows, n_rows, states != NULL, error))
     return NULL;
@@ -172,9 +172,16 @@ tl_pass_begin (TlBackend *backend, const TlPassRow *rows, guint n_rows, TlStates
   pass->states = states ? states : pass->own_states;
   make_rows (pass);
   pass->tables = g_new0 (TlPageTable *, pass->sequences->len);
-  if (!reserve_all (pass, error))
-    return NULL;
+  return reserve_all (pass, error) ? g_steal_pointer (&pass) : NULL;
+}
 
+TlPass *
+tl_pass_begin (TlBackend *backend, const TlPassRow *rows, guint n_rows, TlStates *states,
+  GCancellable *cancellable, GError **error)
+{
+  g_autoptr (TlPass) pass = pass_new (backend, rows, n_rows, states, error);
+  if (!pass)
+    return NULL;
   g_autofree guint *fresh = g_new (guint, n_rows);
   guint n_fresh = 0;
   for (guint i = 0; i < n_rows; i++)
@@ -270,24 +277,46 @@ tl_pass_peek (TlPass *pass, guint row, float *logits, GCancellable *cancellable,
 
 /* --- end --- */
 
-gboolean
-tl_pass_finish (TlPass *pass, GCancellable *cancellable, GError **error)
+static void
+commit (TlPass *pass)
 {
-  g_autofree guint *all = g_new (guint, pass->n);
-  for (guint i = 0; i < pass->n; i++)
-    {
-      all[i] = i;
-      pass->states_of[i].stop = pass->states_of[i].depth;
-    }
-  fill_stopped (pass);
-  if (!run_rows (pass, all, pass->n, TL_STAGE_POST, 0, cancellable, error))
-    return FALSE;
   for (guint i = 0; i < pass->n; i++)
     tl_kv_sequence_commit (pass->rows[i].sequence, pass->rows[i].position, pass->rows[i].token,
       pass->states_of[i].depth);
   for (guint s = 0; s < pass->sequences->len; s++)
     tl_kv_sequence_trim (g_ptr_array_index (pass->sequences, s));
   pass->finished = TRUE;
+}
+
+static gboolean
+run_all (TlPass *pass, TlStages stages, GCancellable *cancellable, GError **error)
+{
+  g_autofree guint *all = g_new (guint, pass->n);
+  for (guint i = 0; i < pass->n; i++)
+    all[i] = i;
+  return run_rows (pass, all, pass->n, stages, G_MAXUINT, cancellable, error);
+}
+
+gboolean
+tl_pass_finish (TlPass *pass, GCancellable *cancellable, GError **error)
+{
+  for (guint i = 0; i < pass->n; i++)
+    pass->states_of[i].stop = pass->states_of[i].depth;
+  fill_stopped (pass);
+  if (!run_all (pass, TL_STAGE_POST, cancellable, error))
+    return FALSE;
+  commit (pass);
+  return TRUE;
+}
+
+/* new rows that all stop at one depth: the whole token in one entry of the backend */
+static gboolean
+run_whole (TlPass *pass, GCancellable *cancellable, GError **error)
+{
+  if (!run_all (pass, TL_STAGE_PRE | TL_STAGE_BODY | TL_STAGE_POST, cancellable, error))
+    return FALSE;
+  fill_stopped (pass);
+  commit (pass);
   return TRUE;
 }
 
@@ -372,8 +401,8 @@ run_chunk (TlBackend *backend, TlKvSequence *seq, const guint32 *tokens, guint a
       if (o->trace)
         rows[j].trace = o->trace + (gsize) (i - skip) * tl_program_trace_length (p, loops) * p->d_model;
     }
-  g_autoptr (TlPass) pass = tl_pass_begin (backend, rows, count, skip ? NULL : o->keep_states, cancellable, error);
-  return pass && tl_pass_loops (pass, G_MAXUINT, cancellable, error) && tl_pass_finish (pass, cancellable, error);
+  g_autoptr (TlPass) pass = pass_new (backend, rows, count, skip ? NULL : o->keep_states, error);
+  return pass && run_whole (pass, cancellable, error);
 }
 
 /* everything again from the first token, in one batch; the sequence then holds what was computed */
