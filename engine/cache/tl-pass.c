@@ -64,6 +64,13 @@ check_rows (TlBackend *backend, const TlPassRow *rows, guint n, gboolean has_sta
             MAX (d->loops_min, 1), d->loops_max);
           return FALSE;
         }
+      if (d->pos == TL_POS_LEARNED && r->position >= d->max_seq_len)
+        {
+          g_set_error (error, TL_ERROR, TL_ERROR_SEQUENCE_TOO_LONG,
+            "tinyloop: %s: position %u is beyond the %u learned ones; shorten the prompt", model_name (backend),
+            r->position, d->max_seq_len);
+          return FALSE;
+        }
       if (r->depth > 0 && !has_states)
         {
           g_set_error (error, TL_ERROR, TL_ERROR_INVALID_ARGUMENT,

@@ -161,6 +161,15 @@ row_of (Cpu *cpu, TlBuffer b, guint row)
   return cpu->buffer[b] + (gsize) row * cpu->width[b];
 }
 
+static void
+norm_row (Cpu *cpu, const TlNorm *norm, const float *in, guint n, float *out)
+{
+  if (norm->kind == TL_NORM_RMS)
+    cpu->kernels->rms_norm (in, norm->weight, n, norm->eps, out);
+  else
+    cpu->kernels->layer_norm (in, norm->weight, norm->bias, n, norm->eps, out);
+}
+
 static gboolean
 is_quantised (Cpu *cpu, const TlPackedMatrix *p)
 {
@@ -181,7 +190,7 @@ fill_panel (Pass *pass, Worker *w, const TlOp *op, const TlPackedMatrix *p, cons
       float *x = a->x + i * a->stride;
       const float *in = row_of (cpu, op->in, rows[i]);
       if (op->norm.used)
-        cpu->kernels->rms_norm (in, op->norm.weight, k1, op->norm.eps, x);
+        norm_row (cpu, &op->norm, in, k1, x);
       else
         memcpy (x, in, k1 * sizeof (float));
       if (k2)
@@ -216,11 +225,26 @@ share_of (Cpu *cpu, guint id, guint rows, guint *begin, guint *end)
 }
 
 static void
+epilogue (Cpu *cpu, const TlOp *op, const float *y, const float *y2, guint n, float *out)
+{
+  switch (op->epilogue)
+    {
+    case TL_EPILOGUE_STORE: memcpy (out, y, n * sizeof (float)); break;
+    case TL_EPILOGUE_ADD: cpu->kernels->add (out, y, n); break;
+    case TL_EPILOGUE_SWIGLU: cpu->kernels->swiglu (y, y2, n, out); break;
+    case TL_EPILOGUE_GEGLU_TANH: cpu->kernels->geglu_tanh (y, y2, n, out); break;
+    case TL_EPILOGUE_GELU_ERF: cpu->kernels->gelu_erf (y, n, out); break;
+    case TL_EPILOGUE_GELU_TANH: cpu->kernels->gelu_tanh (y, n, out); break;
+    case TL_EPILOGUE_RELU2: cpu->kernels->relu2 (y, n, op->scale, out); break;
+    }
+}
+
+static void
 op_linear (Pass *pass, guint id, const TlOp *op, const TlPackedMatrix *packed, const guint *rows, guint n)
 {
   Cpu *cpu = pass->cpu;
   Worker *w = &cpu->workers[id];
-  gboolean gated = op->epilogue == TL_EPILOGUE_SWIGLU;
+  gboolean gated = op->epilogue == TL_EPILOGUE_SWIGLU || op->epilogue == TL_EPILOGUE_GEGLU_TANH;
   const TlActivations *a = NULL, *a2 = NULL;
 
   for (guint i = 0; i < (gated ? 1 : op->n_matrices); i++)
@@ -244,12 +268,7 @@ op_linear (Pass *pass, guint id, const TlOp *op, const TlPackedMatrix *packed, c
             {
               const float *y = w->y + (gsize) j * OUTPUT_ROWS;
               float *out = row_of (cpu, op->out[i], rows[j]) + from;
-              if (gated)
-                cpu->kernels->swiglu (y, w->y2 + (gsize) j * OUTPUT_ROWS, to - from, out);
-              else if (op->epilogue == TL_EPILOGUE_ADD)
-                cpu->kernels->add (out, y, to - from);
-              else
-                memcpy (out, y, (to - from) * sizeof (float));
+              epilogue (cpu, op, y, w->y2 + (gsize) j * OUTPUT_ROWS, to - from, out);
             }
         }
     }
@@ -403,6 +422,11 @@ op_row (Pass *pass, guint id, const TlOp *op, guint r)
       tl_matrix_row_to_f32 (&op->matrix[0], row->token, h);
       for (guint i = 0; op->scale != 1.0f && i < p->d_model; i++)
         h[i] *= op->scale;
+      if (op->matrix[1].data)
+        {
+          tl_matrix_row_to_f32 (&op->matrix[1], row->position, normed);
+          cpu->kernels->add (h, normed, p->d_model);
+        }
       break;
     case TL_OP_TAP:
       if (row->trace)
@@ -410,7 +434,7 @@ op_row (Pass *pass, guint id, const TlOp *op, guint r)
       break;
     case TL_OP_NORM:
     case TL_OP_NORM_ADD:
-      cpu->kernels->rms_norm (in, op->norm.weight, width, op->norm.eps, normed);
+      norm_row (cpu, &op->norm, in, width, normed);
       if (op->kind == TL_OP_NORM)
         memcpy (out, normed, width * sizeof (float));
       else

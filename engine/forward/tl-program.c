@@ -28,7 +28,6 @@ check_supported (TlProgram *p, GError **error)
   static const char *const injects[] = { "none", "add", "linear_cat", "diag_lti", "residual_lti", "gated",
     "hyperconnect", "topk_embed_mix" };
   static const char *const conds[] = { "none", "adaln_time_dt", "adaln_time", "loop_sinusoid", "lora_per_loop" };
-  static const char *const mlps[] = { "swiglu", "gelu_erf", "gelu_tanh", "relu2", "geglu_tanh" };
 
   if (d->schedule != TL_SCHEDULE_LOOPED)
     return refuse (p, "schedule", "nested_hl", error);
@@ -40,8 +39,6 @@ check_supported (TlProgram *p, GError **error)
     return refuse (p, "inject.kind", injects[d->inject], error);
   if (d->cond != TL_COND_NONE)
     return refuse (p, "cond.kind", conds[d->cond], error);
-  if (d->norm != TL_NORM_RMS)
-    return refuse (p, "norm.kind", "layer", error);
   if (d->placement == TL_PLACEMENT_ADALN_GATE)
     return refuse (p, "norm.placement", "adaln_gate", error);
   if (d->post_loop_linear)
@@ -52,12 +49,10 @@ check_supported (TlProgram *p, GError **error)
     return refuse (p, "attn.value_embed", "true", error);
   if (d->mask != TL_MASK_CAUSAL)
     return refuse (p, "attn.mask", "prefix_bidir", error);
-  if (d->pos == TL_POS_LEARNED)
-    return refuse (p, "pos.kind", "learned", error);
   if (d->pos == TL_POS_ROPE && d->rope_scaling == TL_ROPE_SCALING_YARN)
     return refuse (p, "rope.scaling", "yarn", error);
-  if (d->mlp != TL_MLP_SWIGLU)
-    return refuse (p, "mlp.kind", mlps[d->mlp], error);
+  if (d->mlp != TL_MLP_RELU2 && d->mlp_act_scale != 1 && d->mlp_act_scale != 0)
+    return refuse (p, "mlp.act_scale", "other than 1 without relu2", error);
   if (d->d_state && d->d_state != d->d_model)
     return refuse (p, "dims.d_state", "other than d_model", error);
   return TRUE;
@@ -89,11 +84,14 @@ norm_of (TlProgram *p, const float *weight, guint n, float eps)
 }
 
 static TlNorm
-model_norm (TlProgram *p, const float *weight)
+model_norm (TlProgram *p, const float *weight, const float *bias)
 {
   const TlDescriptor *d = p->descriptor;
-  return norm_of (p, d->norm_affine ? weight : NULL, d->d_model,
+  TlNorm norm = norm_of (p, d->norm_affine ? weight : NULL, d->d_model,
     d->norm_eps_from_dtype ? 1.1920928955078125e-07f : d->norm_eps);
+  norm.kind = d->norm;
+  norm.bias = bias;
+  return norm;
 }
 
 static void
@@ -103,7 +101,8 @@ add_norm (TlProgram *p, GArray *list, TlNormRef ref, const float *own)
     return;
   TlOp *op = add_op (list, TL_OP_NORM);
   op->in = op->out[0] = TL_BUFFER_H;
-  op->norm = model_norm (p, ref == TL_NORM_REF_FINAL ? p->weights->final_norm : own);
+  gboolean final = ref == TL_NORM_REF_FINAL;
+  op->norm = model_norm (p, final ? p->weights->final_norm : own, final ? p->weights->final_norm_bias : NULL);
 }
 
 static void
@@ -122,7 +121,8 @@ add_copy (GArray *list, TlOpKind kind, TlBuffer in, TlBuffer out)
 
 /* a sub-layer's last product: straight onto the residual stream, or through a norm, as the placement says */
 static void
-add_output (TlProgram *p, GArray *list, TlBuffer in, const TlMatrix *matrix, const float *bias, const float *out_norm)
+add_output (TlProgram *p, GArray *list, TlBuffer in, const TlMatrix *matrix, const float *bias, const float *out_norm,
+  const float *out_norm_bias)
 {
   TlNormPlacement placement = p->descriptor->placement;
   gboolean through_x = placement == TL_PLACEMENT_SANDWICH_OUT || placement == TL_PLACEMENT_POST_OUT;
@@ -138,7 +138,7 @@ add_output (TlProgram *p, GArray *list, TlBuffer in, const TlMatrix *matrix, con
   op = add_op (list, through_x ? TL_OP_NORM_ADD : TL_OP_NORM);
   op->in = through_x ? TL_BUFFER_X : TL_BUFFER_H;
   op->out[0] = TL_BUFFER_H;
-  op->norm = model_norm (p, out_norm);
+  op->norm = model_norm (p, out_norm, out_norm_bias);
 }
 
 static void
@@ -148,7 +148,7 @@ add_attention (TlProgram *p, GArray *list, const TlBlockWeights *w, TlPlanes pla
   TlOp *op = add_op (list, TL_OP_LINEAR);
   op->in = TL_BUFFER_H;
   if (d->placement != TL_PLACEMENT_POST_OUT)
-    op->norm = model_norm (p, w->attn_norm);
+    op->norm = model_norm (p, w->attn_norm, w->attn_norm_bias);
   op->n_matrices = 3;
   op->matrix[0] = w->q, op->bias[0] = w->q_bias, op->out[0] = TL_BUFFER_Q;
   op->matrix[1] = w->k, op->bias[1] = w->k_bias, op->out[1] = TL_BUFFER_K;
@@ -175,24 +175,38 @@ add_attention (TlProgram *p, GArray *list, const TlBlockWeights *w, TlPlanes pla
 }
 
 static void
+add_activation (TlProgram *p, GArray *list, const TlBlockWeights *w)
+{
+  static const TlEpilogue epilogues[] = { TL_EPILOGUE_SWIGLU, TL_EPILOGUE_GELU_ERF, TL_EPILOGUE_GELU_TANH,
+    TL_EPILOGUE_RELU2, TL_EPILOGUE_GEGLU_TANH };
+  const TlDescriptor *d = p->descriptor;
+  TlOp *op = add_op (list, TL_OP_LINEAR);
+  op->in = TL_BUFFER_H;
+  if (d->placement != TL_PLACEMENT_POST_OUT)
+    op->norm = model_norm (p, w->mlp_norm, w->mlp_norm_bias);
+  op->out[0] = TL_BUFFER_M;
+  op->epilogue = epilogues[d->mlp];
+  op->scale = d->mlp_act_scale != 0 ? d->mlp_act_scale : 1.0f;
+  if (d->mlp == TL_MLP_SWIGLU || d->mlp == TL_MLP_GEGLU_TANH)
+    {
+      op->matrix[op->n_matrices] = w->gate;
+      op->bias[op->n_matrices++] = w->gate_bias;
+    }
+  op->matrix[op->n_matrices] = w->up;
+  op->bias[op->n_matrices++] = w->up_bias;
+}
+
+static void
 add_block (TlProgram *p, GArray *list, TlStack stack, guint i)
 {
   const TlBlockWeights *w = &p->weights->blocks[stack][i];
   static const TlPlanes planes[] = { TL_PLANES_PRE, TL_PLANES_LOOP, TL_PLANES_CODA };
 
   add_attention (p, list, w, planes[stack], i);
-  add_output (p, list, TL_BUFFER_A, &w->o, w->o_bias, w->attn_out_norm);
+  add_output (p, list, TL_BUFFER_A, &w->o, w->o_bias, w->attn_out_norm, w->attn_out_norm_bias);
 
-  TlOp *op = add_op (list, TL_OP_LINEAR);
-  op->in = TL_BUFFER_H;
-  if (p->descriptor->placement != TL_PLACEMENT_POST_OUT)
-    op->norm = model_norm (p, w->mlp_norm);
-  op->n_matrices = 2;
-  op->matrix[0] = w->gate, op->bias[0] = w->gate_bias;
-  op->matrix[1] = w->up, op->bias[1] = w->up_bias;
-  op->out[0] = TL_BUFFER_M;
-  op->epilogue = TL_EPILOGUE_SWIGLU;
-  add_output (p, list, TL_BUFFER_M, &w->down, w->down_bias, w->mlp_out_norm);
+  add_activation (p, list, w);
+  add_output (p, list, TL_BUFFER_M, &w->down, w->down_bias, w->mlp_out_norm, w->mlp_out_norm_bias);
 }
 
 /* --- the three lists --- */
@@ -203,6 +217,7 @@ compile_pre (TlProgram *p, GArray *list)
   const TlDescriptor *d = p->descriptor;
   TlOp *op = add_op (list, TL_OP_EMBED);
   op->matrix[0] = p->weights->embed;
+  op->matrix[1] = p->weights->pos;
   op->scale = d->embed_scale;
   op->out[0] = TL_BUFFER_H;
   add_norm (p, list, d->norm_embed, p->weights->embed_norm);
@@ -260,7 +275,7 @@ compile_post (TlProgram *p, GArray *list)
   TlOp *op = add_op (list, TL_OP_HEAD);
   op->in = TL_BUFFER_H;
   if (d->norm_final != TL_NORM_REF_NONE)
-    op->norm = model_norm (p, p->weights->final_norm);
+    op->norm = model_norm (p, p->weights->final_norm, p->weights->final_norm_bias);
   op->n_matrices = 1;
   op->matrix[0] = p->weights->head;
   op->bias[0] = p->weights->head_bias;

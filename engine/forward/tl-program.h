@@ -27,7 +27,7 @@ typedef enum
 
 typedef enum
 {
-  TL_OP_EMBED,                  /* H = embed[token] * scale (+ pos[position]) */
+  TL_OP_EMBED,                  /* H = embed[token] * scale (+ matrix[1][position], learned positions) */
   TL_OP_TAP,                    /* copies H to the row's trace, entry `index` (pre), or by depth (body) */
   TL_OP_NORM,                   /* out = norm (in) */
   TL_OP_NORM_ADD,               /* out += norm (in) */

@@ -38,16 +38,31 @@ model_eps (const Ref *r)
 }
 
 static void
-model_norm (const Ref *r, const double *x, const float *weight, double *out)
+model_norm (const Ref *r, const double *x, const float *weight, const float *bias, double *out)
 {
-  norm (r, x, r->d->norm_affine ? weight : NULL, r->d->d_model, model_eps (r), out);
+  guint n = r->d->d_model;
+  const float *w = r->d->norm_affine ? weight : NULL;
+  double mean = 0, sum = 0;
+  if (r->d->norm == TL_NORM_RMS)
+    {
+      norm (r, x, w, n, model_eps (r), out);
+      return;
+    }
+  for (guint i = 0; i < n; i++)
+    mean += x[i] / n;
+  for (guint i = 0; i < n; i++)
+    sum += (x[i] - mean) * (x[i] - mean);
+  double scale = 1.0 / sqrt (sum / n + model_eps (r));
+  for (guint i = 0; i < n; i++)
+    out[i] = (x[i] - mean) * scale * (w ? w[i] : 1.0) + (bias ? bias[i] : 0.0);
 }
 
 static void
 norm_at (const Ref *r, TlNormRef ref, const float *own, double *x)
 {
   if (ref != TL_NORM_REF_NONE)
-    model_norm (r, x, ref == TL_NORM_REF_FINAL ? r->p->weights->final_norm : own, x);
+    model_norm (r, x, ref == TL_NORM_REF_FINAL ? r->p->weights->final_norm : own,
+      own == r->p->weights->final_norm || ref == TL_NORM_REF_FINAL ? r->p->weights->final_norm_bias : NULL, x);
 }
 
 static void
@@ -137,16 +152,30 @@ attend (const Ref *r, const double *q, const double *k, const double *v, guint t
 
 /* x += or its normed forms, as the placement says */
 static void
-join (const Ref *r, const double *y, const float *out_norm, double *x)
+join (const Ref *r, const double *y, const float *out_norm, const float *out_bias, double *x)
 {
   guint n = r->d->d_model;
   g_autofree double *normed = g_memdup2 (y, n * sizeof (double));
   if (r->d->placement == TL_PLACEMENT_SANDWICH_OUT || r->d->placement == TL_PLACEMENT_POST_OUT)
-    model_norm (r, y, out_norm, normed);
+    model_norm (r, y, out_norm, out_bias, normed);
   for (guint i = 0; i < n; i++)
     x[i] += normed[i];
   if (r->d->placement == TL_PLACEMENT_SANDWICH_RESID)
-    model_norm (r, x, out_norm, x);
+    model_norm (r, x, out_norm, out_bias, x);
+}
+
+static double
+activate (const TlDescriptor *d, double gate, double up)
+{
+  const double root = sqrt (2.0 / G_PI);
+  switch (d->mlp)
+    {
+    case TL_MLP_SWIGLU: return gate / (1.0 + exp (-gate)) * up;
+    case TL_MLP_GEGLU_TANH: return 0.5 * gate * (1.0 + tanh (root * (gate + 0.044715 * gate * gate * gate))) * up;
+    case TL_MLP_GELU_ERF: return 0.5 * up * (1.0 + erf (up / sqrt (2.0)));
+    case TL_MLP_GELU_TANH: return 0.5 * up * (1.0 + tanh (root * (up + 0.044715 * up * up * up)));
+    default: return (d->mlp_act_scale != 0 ? d->mlp_act_scale : 1.0) * (up > 0 ? up * up : 0);
+    }
 }
 
 /* k, v: this block's keys and values of all positions, kept by the caller so that stopped rows leave theirs behind */
@@ -157,14 +186,14 @@ block (const Ref *r, const TlBlockWeights *w, double *h, const gboolean *active,
   guint dm = d->d_model, nq = d->n_heads * d->head_dim, kv = d->n_kv_heads * d->head_dim;
   gboolean pre = d->placement != TL_PLACEMENT_POST_OUT;
   g_autofree double *q = g_new (double, (gsize) r->n * nq), *in = g_new (double, dm), *a = g_new (double, nq);
-  g_autofree double *y = g_new (double, dm), *gate = g_new (double, d->d_ff), *up = g_new (double, d->d_ff);
+  g_autofree double *y = g_new (double, dm), *gate = g_new0 (double, d->d_ff), *up = g_new (double, d->d_ff);
   for (guint t = 0; t < r->n; t++)
     {
       if (!active[t])
         continue;
       memcpy (in, h + (gsize) t * dm, dm * sizeof (double));
       if (pre)
-        model_norm (r, in, w->attn_norm, in);
+        model_norm (r, in, w->attn_norm, w->attn_norm_bias, in);
       linear (&w->q, w->q_bias, in, nq, q + (gsize) t * nq);
       linear (&w->k, w->k_bias, in, kv, k + (gsize) t * kv);
       linear (&w->v, w->v_bias, in, kv, v + (gsize) t * kv);
@@ -178,16 +207,17 @@ block (const Ref *r, const TlBlockWeights *w, double *h, const gboolean *active,
         continue;
       attend (r, q + (gsize) t * nq, k, v, t, a);
       linear (&w->o, w->o_bias, a, dm, y);
-      join (r, y, w->attn_out_norm, x);
+      join (r, y, w->attn_out_norm, w->attn_out_norm_bias, x);
       memcpy (in, x, dm * sizeof (double));
       if (pre)
-        model_norm (r, in, w->mlp_norm, in);
-      linear (&w->gate, w->gate_bias, in, d->d_ff, gate);
+        model_norm (r, in, w->mlp_norm, w->mlp_norm_bias, in);
+      if (w->gate.data)
+        linear (&w->gate, w->gate_bias, in, d->d_ff, gate);
       linear (&w->up, w->up_bias, in, d->d_ff, up);
       for (guint i = 0; i < d->d_ff; i++)
-        up[i] *= gate[i] / (1.0 + exp (-gate[i]));
+        up[i] = activate (d, gate[i], up[i]);
       linear (&w->down, w->down_bias, up, dm, y);
-      join (r, y, w->mlp_out_norm, x);
+      join (r, y, w->mlp_out_norm, w->mlp_out_norm_bias, x);
     }
 }
 
@@ -251,6 +281,12 @@ tl_reference_logits (const TlProgram *program, const guint32 *tokens, guint n, c
       tl_matrix_row_to_f32 (&program->weights->embed, tokens[t], row);
       for (guint i = 0; i < dm; i++)
         h[(gsize) t * dm + i] = (double) row[i] * d->embed_scale;
+      if (d->pos == TL_POS_LEARNED)
+        {
+          tl_matrix_row_to_f32 (&program->weights->pos, t, row);
+          for (guint i = 0; i < dm; i++)
+            h[(gsize) t * dm + i] += row[i];
+        }
       norm_at (r, d->norm_embed, program->weights->embed_norm, h + (gsize) t * dm);
       active[t] = TRUE;
     }
