@@ -1,187 +1,95 @@
-/* tools/generate.c — `tinyloop generate MODEL`: a prompt's continuation, shown as it is decoded. */
+/* tools/generate.c — `tinyloop generate MODEL`: continues a prompt; text as it comes, or one JSON object at the end. */
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include <json-glib/json-glib.h>
-
-#include "text/tl-detokenizer.h"
-#include "tl-model.h"
+#include "options.h"
 #include "tool.h"
 
-/* "1,2,3" to native int32 ids */
-GBytes *
-tool_parse_ids (const char *text, GError **error)
-{
-  g_auto (GStrv) parts = g_strsplit_set (text, ", ", -1);
-  g_autoptr (GArray) ids = g_array_new (FALSE, FALSE, sizeof (gint32));
-  for (char **p = parts; *p; p++)
-    {
-      gint64 n;
-      if (**p == '\0')
-        continue;
-      if (!g_ascii_string_to_signed (*p, 10, 0, G_MAXINT32, &n, NULL))
-        {
-          g_set_error (error, TL_ERROR, TL_ERROR_INVALID_ARGUMENT, "tinyloop: '%s' is no token id", *p);
-          return NULL;
-        }
-      gint32 id = n;
-      g_array_append_val (ids, id);
-    }
-  return g_bytes_new (ids->data, ids->len * sizeof (gint32));
-}
-
-static GBytes *
-prompt_ids (TlModel *model, const char *prompt, const char *tokens, gboolean special, GError **error)
-{
-  TlTokenizer *tokenizer = tl_model_get_tokenizer (model);
-  if (tokens)
-    return tool_parse_ids (tokens, error);
-  if (!tokenizer)
-    {
-      g_set_error (error, TL_ERROR, TL_ERROR_UNSUPPORTED, "tinyloop: %s has no tokenizer; give ids with --tokens",
-          tl_model_get_path (model));
-      return NULL;
-    }
-  g_autoptr (GBytes) text = g_bytes_new (prompt, strlen (prompt));
-  return tl_tokenizer_encode_bytes (tokenizer, text, special ? TL_ENCODE_SPECIAL : TL_ENCODE_NONE, error);
-}
-
 static void
-show (GBytes *text)
+print_bytes (GBytes *bytes)
 {
-  gsize n;
-  const char *data = g_bytes_get_data (text, &n);
-  fwrite (data, 1, n, stdout);
+  if (bytes)
+    fwrite (g_bytes_get_data (bytes, NULL), 1, g_bytes_get_size (bytes), stdout);
+  g_clear_pointer (&bytes, g_bytes_unref);
   fflush (stdout);
-  g_bytes_unref (text);
 }
 
-/* runs to the end; text appears as it becomes final unless `quiet` */
 static gboolean
-run (TlGenerator *generator, TlTokenizer *tokenizer, gboolean quiet, GError **error)
+stream (TlGenerator *generator, TlTokenizer *tokenizer, gboolean cuts_text, GError **error)
 {
-  g_autoptr (TlDetokenizer) text = tokenizer && !quiet ? tl_detokenizer_new (tokenizer, TL_DETOKENIZER_SKIP_SPECIAL) : NULL;
-  for (;;)
-    {
-      g_autoptr (TlToken) token = NULL;
-      TlStep step = tl_generator_step (generator, &token, NULL, error);
-      if (step == TL_STEP_ERROR)
-        return FALSE;
-      if (step == TL_STEP_TOKEN && text)
-        show (tl_detokenizer_push (text, token->id));
-      else if (step == TL_STEP_TOKEN && !quiet)
-        {
-          printf ("%d ", token->id);
-          fflush (stdout);
-        }
-      if (step == TL_STEP_END)
-        break;
-    }
-  if (text)
-    show (tl_detokenizer_flush (text));
-  if (!quiet)
-    putchar ('\n');
+  g_autoptr (TlDetokenizer) detokenizer = tokenizer && !cuts_text
+      ? tl_detokenizer_new (tokenizer, TL_DETOKENIZER_SKIP_SPECIAL) : NULL;
+  for (;;) {
+    g_autoptr (TlToken) token = NULL;
+    TlStep step = tl_generator_step (generator, &token, NULL, error);
+    if (step == TL_STEP_ERROR)
+      return FALSE;
+    if (step == TL_STEP_END)
+      break;
+    if (token && detokenizer)
+      print_bytes (tl_detokenizer_push (detokenizer, token->id));
+  }
+  if (detokenizer)
+    print_bytes (tl_detokenizer_flush (detokenizer));
   return TRUE;
 }
 
 static void
-print_json (TlGeneration *generation)
+print_json (TlGeneration *result)
 {
   TlGenerationFigures f;
-  GBytes *ids = tl_generation_get_tokens_bytes (generation);
-  g_autoptr (JsonBuilder) b = json_builder_new ();
-  gsize size;
-  const gint32 *id = g_bytes_get_data (ids, &size);
-  tl_generation_get_figures (generation, &f);
-
-  json_builder_begin_object (b);
-  json_builder_set_member_name (b, "tokens");
-  json_builder_begin_array (b);
-  for (gsize i = 0; i < size / sizeof (gint32); i++)
-    json_builder_add_int_value (b, id[i]);
-  json_builder_end_array (b);
-  json_builder_set_member_name (b, "text");
-  if (tl_generation_get_text (generation))
-    json_builder_add_string_value (b, tl_generation_get_text (generation));
+  tl_generation_get_figures (result, &f);
+  g_autoptr (GString) out = g_string_new ("{\"tokens\": [");
+  tool_append_ids (out, tl_generation_get_tokens_bytes (result));
+  g_string_append (out, "], \"text\": ");
+  if (tl_generation_get_text (result))
+    tool_append_json_string (out, tl_generation_get_text (result));
   else
-    json_builder_add_null_value (b);
-  json_builder_set_member_name (b, "finish_reason");
-  json_builder_add_string_value (b, tl_finish_reason_to_string (tl_generation_get_finish_reason (generation)));
-  json_builder_set_member_name (b, "timings");
-  json_builder_begin_object (b);
-  const struct { const char *name; double ms; } times[] = {
-    { "prefill_ms", f.prefill_ms }, { "first_token_ms", f.first_token_ms }, { "decode_steady_ms", f.decode_steady_ms },
-  };
-  for (guint i = 0; i < G_N_ELEMENTS (times); i++)
-    {
-      json_builder_set_member_name (b, times[i].name);
-      json_builder_add_double_value (b, times[i].ms);
-    }
-  json_builder_end_object (b);
-  json_builder_set_member_name (b, "counters");
-  json_builder_begin_object (b);
-  const struct { const char *name; gint64 n; } counters[] = {
-    { "prompt_tokens", f.prompt_tokens }, { "cached_tokens", f.cached_tokens }, { "tokens_emitted", f.tokens_emitted },
-    { "loops", f.loops }, { "loops_run", f.loops_run },
-  };
-  for (guint i = 0; i < G_N_ELEMENTS (counters); i++)
-    {
-      json_builder_set_member_name (b, counters[i].name);
-      json_builder_add_int_value (b, counters[i].n);
-    }
-  json_builder_set_member_name (b, "exact");
-  json_builder_add_boolean_value (b, f.exact);
-  json_builder_end_object (b);
-  json_builder_end_object (b);
-  g_autoptr (JsonNode) root = json_builder_get_root (b);
-  g_autofree char *text = json_to_string (root, FALSE);
-  puts (text);
+    g_string_append (out, "null");
+  g_string_append_printf (out, ", \"finish_reason\": \"%s\", \"timings\": {\"prefill_ms\": %.3f, \"first_token_ms\": %.3f, "
+      "\"decode_steady_ms\": %.3f}, \"counters\": {\"prompt_tokens\": %u, \"cached_tokens\": %u, \"tokens_emitted\": %u, "
+      "\"loops\": %u, \"loops_run\": %" G_GUINT64_FORMAT ", \"exact\": %s}}",
+      tl_finish_reason_to_string (tl_generation_get_finish_reason (result)), f.prefill_ms, f.first_token_ms,
+      f.decode_steady_ms, f.prompt_tokens, f.cached_tokens, f.tokens_emitted, f.loops, f.loops_run,
+      f.exact ? "true" : "false");
+  puts (out->str);
 }
 
 static gboolean
-generate (const char *path, const char *prompt, const char *tokens, gboolean special, gboolean json, TlGenerateConfig *config,
-    GError **error)
+generate (const ToolOptions *o, const char *path, GError **error)
 {
-  g_autoptr (TlModel) model = tl_model_new (path);
-  if (!tl_model_load (model, NULL, error))
-    return FALSE;
-  g_autoptr (GBytes) ids = prompt_ids (model, prompt, tokens, special, error);
+  TlGenerateConfig *config = o->config;
+  g_autoptr (TlModel) model = tool_options_load (o, path, error);
+  g_autoptr (GBytes) ids = model ? tool_options_ids (o, model, error) : NULL;
   g_autoptr (TlGenerator) generator = ids ? tl_model_begin (model, ids, config, error) : NULL;
-  if (!generator || !run (generator, tl_model_get_tokenizer (model), json, error))
+  TlTokenizer *tokenizer = generator ? tl_model_get_tokenizer (model) : NULL;
+  g_auto (GStrv) stop = NULL;
+  g_object_get (config, "stop", &stop, NULL);
+  gboolean cuts_text = stop && stop[0];
+  if (!generator || !stream (generator, o->json ? NULL : tokenizer, cuts_text, error))
     return FALSE;
-  g_autoptr (TlGeneration) generation = tl_generator_finish (generator);
-  if (json)
-    print_json (generation);
+
+  g_autoptr (TlGeneration) result = tl_generator_finish (generator);
+  if (o->json) {
+    print_json (result);
+  } else if (!tokenizer) {
+    g_autoptr (GString) out = g_string_new (NULL);
+    tool_append_ids (out, tl_generation_get_tokens_bytes (result));
+    puts (out->str);
+  } else {
+    puts (cuts_text ? tl_generation_get_text (result) : "");
+  }
   return TRUE;
 }
 
 int
 tool_generate (int argc, char **argv)
 {
-  g_autofree char *prompt = NULL, *tokens = NULL;
-  gboolean special = FALSE, json = FALSE;
+  ToolOptions o;
   GError *error = NULL;
-  g_autoptr (TlGenerateConfig) config = tl_generate_config_new ();
-  const GOptionEntry entries[] = {
-    { "prompt", 0, 0, G_OPTION_ARG_STRING, &prompt, "the text to continue", "TEXT" },
-    { "tokens", 0, 0, G_OPTION_ARG_STRING, &tokens, "the ids to continue, instead of a text", "1,2,3" },
-    { "special", 0, 0, G_OPTION_ARG_NONE, &special, "special tokens in the text are recognised", NULL },
-    { "json", 0, 0, G_OPTION_ARG_NONE, &json, "the result as one JSON object", NULL },
-    G_OPTION_ENTRY_NULL,
-  };
-  g_autoptr (GOptionContext) context = g_option_context_new ("MODEL");
-  g_option_context_add_main_entries (context, entries, NULL);
-  g_option_context_add_group (context, tool_config_options (config));
-  if (!g_option_context_parse (context, &argc, &argv, &error))
-    {
-      tool_failed (error);
-      return 2;
-    }
-  if (argc != 2 || !prompt == !tokens)
-    {
-      fputs ("tinyloop: one MODEL and either --prompt or --tokens are expected; see 'tinyloop generate --help'\n", stderr);
-      return 2;
-    }
-  return generate (argv[1], prompt, tokens, special, json, config, &error) ? 0 : tool_failed (error);
+  tool_options_init (&o);
+  int status = 2;
+  if (tool_options_parse (&o, "MODEL", TOOL_OPTIONS_MODEL | TOOL_OPTIONS_INPUT, NULL, &argc, &argv, 1))
+    status = generate (&o, argv[1], &error) ? 0 : tool_failed (error);
+  tool_options_clear (&o);
+  return status;
 }

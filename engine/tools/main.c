@@ -7,7 +7,9 @@
 static const Tool tools[] = {
   { "convert", "a Hugging Face folder to a .tinyloop checkpoint", tool_convert },
   { "generate", "the continuation of a prompt", tool_generate },
+  { "bench", "speed, and how near it is to what memory allows", tool_bench },
   { "inspect", "what a checkpoint is", tool_inspect },
+  { "score", "logits of given ids", tool_score },
   { "tokenize", "text to token ids and back", tool_tokenize },
 };
 

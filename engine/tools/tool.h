@@ -5,9 +5,11 @@
 
 typedef struct { const char *name, *summary; int (*run) (int argc, char **argv); } Tool;
 
+int tool_bench (int argc, char **argv);
 int tool_convert (int argc, char **argv);
 int tool_generate (int argc, char **argv);
 int tool_inspect (int argc, char **argv);
+int tool_score (int argc, char **argv);
 int tool_tokenize (int argc, char **argv);
 
 /* prints "tinyloop: …" in one line and frees the error; returns 1 */

@@ -1,0 +1,154 @@
+/* tools/options.c — options that sub-commands share, as tables of GOption entries. */
+#include "options.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "tool.h"
+
+void
+tool_options_init (ToolOptions *o)
+{
+  *o = (ToolOptions) { .config = tl_generate_config_new () };
+}
+
+void
+tool_options_clear (ToolOptions *o)
+{
+  g_free (o->device);
+  g_free (o->prompt);
+  g_free (o->tokens);
+  g_strfreev (o->stop_sequences);
+  g_object_unref (o->config);
+}
+
+gboolean
+tool_options_parse (ToolOptions *o, const char *usage, ToolOptionSets sets, const GOptionEntry *own, int *argc,
+    char ***argv, int n_positional)
+{
+  const GOptionEntry model[] = {
+    { "device", 0, 0, G_OPTION_ARG_STRING, &o->device, "cpu (default), reference or cuda", "D" },
+    { "threads", 0, 0, G_OPTION_ARG_INT, &o->threads, "threads, 0 = all that are allowed", "N" },
+    { "max-seq-len", 0, 0, G_OPTION_ARG_INT, &o->max_seq_len, "positions at most, 0 = the checkpoint's", "N" },
+    { "max-cache-bytes", 0, 0, G_OPTION_ARG_INT64, &o->max_cache_bytes, "bytes of keys and values at most", "N" },
+    { "json", 0, 0, G_OPTION_ARG_NONE, &o->json, "print one JSON object and nothing else", NULL },
+    G_OPTION_ENTRY_NULL };
+  const GOptionEntry input[] = {
+    { "prompt", 0, 0, G_OPTION_ARG_STRING, &o->prompt, "text to begin with", "TEXT" },
+    { "tokens", 0, 0, G_OPTION_ARG_STRING, &o->tokens, "token ids to begin with", "1,2,3" },
+    { "special", 0, 0, G_OPTION_ARG_NONE, &o->special, "special tokens in the prompt are recognised", NULL },
+    { "stop-sequences", 0, 0, G_OPTION_ARG_STRING_ARRAY, &o->stop_sequences, "ids that end the reply (repeatable)", "1,2" },
+    { "raw", 0, 0, G_OPTION_ARG_NONE, &o->raw, "take the prompt as it is, without the model's template", NULL },
+    G_OPTION_ENTRY_NULL };
+  const GOptionEntry *tables[] = { sets & TOOL_OPTIONS_MODEL ? model : NULL, sets & TOOL_OPTIONS_INPUT ? input : NULL, own };
+  g_autoptr (GArray) all = g_array_new (TRUE, TRUE, sizeof (GOptionEntry));
+  for (guint i = 0; i < G_N_ELEMENTS (tables); i++)
+    for (const GOptionEntry *e = tables[i]; e && e->long_name; e++)
+      g_array_append_val (all, *e);
+
+  g_autoptr (GOptionContext) context = g_option_context_new (usage);
+  GError *error = NULL;
+  g_option_context_add_main_entries (context, (GOptionEntry *) (void *) all->data, NULL);
+  g_option_context_add_group (context, tool_config_options (o->config));
+  if (!g_option_context_parse (context, argc, argv, &error)) {
+    tool_failed (error);
+    return FALSE;
+  }
+  if (*argc != n_positional + 1)
+    fprintf (stderr, "tinyloop: one MODEL is expected; see '%s --help'\n", g_get_prgname ());
+  for (char **s = o->stop_sequences; s && *s; s++) {
+    g_autoptr (GBytes) ids = tool_parse_ids (*s, &error);
+    if (!ids) {
+      tool_failed (error);
+      return FALSE;
+    }
+    tl_generate_config_add_stop_sequence (o->config, ids);
+  }
+  return *argc == n_positional + 1;
+}
+
+static gboolean
+check_not_negative (const char *name, gint64 value, GError **error)
+{
+  if (value < 0)
+    g_set_error (error, TL_ERROR, TL_ERROR_INVALID_ARGUMENT, "--%s is %" G_GINT64_FORMAT ", but must not be negative", name,
+        value);
+  return value >= 0;
+}
+
+TlModel *
+tool_options_load (const ToolOptions *o, const char *path, GError **error)
+{
+  if (!check_not_negative ("threads", o->threads, error) || !check_not_negative ("max-seq-len", o->max_seq_len, error)
+      || !check_not_negative ("max-cache-bytes", o->max_cache_bytes, error))
+    return NULL;
+  g_autoptr (TlModel) model = g_object_new (TL_TYPE_MODEL, "path", path, "device", o->device ? o->device : "cpu",
+      "threads", (guint) MIN (o->threads, 4096), "max-seq-len", (guint) o->max_seq_len,
+      "max-cache-bytes", (guint64) o->max_cache_bytes, NULL);
+  return tl_model_load (model, NULL, error) ? g_steal_pointer (&model) : NULL;
+}
+
+GBytes *
+tool_parse_ids (const char *text, GError **error)
+{
+  g_autoptr (GArray) ids = g_array_new (FALSE, FALSE, sizeof (gint32));
+  const char *at = text;
+  for (;;) {
+    at += strspn (at, ", \t\r\n[]");
+    if (!*at)
+      break;
+    char *end;
+    gint64 value = g_ascii_strtoll (at, &end, 10);
+    if (end == at || value < 0 || value > G_MAXINT32) {
+      g_set_error (error, TL_ERROR, TL_ERROR_INVALID_ARGUMENT, "'%.20s' is no token id; write ids as 1,2,3", at);
+      return NULL;
+    }
+    gint32 id = value;
+    g_array_append_val (ids, id);
+    at = end;
+  }
+  return g_bytes_new (ids->data, ids->len * sizeof (gint32));
+}
+
+GBytes *
+tool_options_ids (const ToolOptions *o, TlModel *model, GError **error)
+{
+  if (!o->prompt == !o->tokens) {
+    g_set_error_literal (error, TL_ERROR, TL_ERROR_INVALID_ARGUMENT, "give either --prompt TEXT or --tokens 1,2,3");
+    return NULL;
+  }
+  if (o->tokens)
+    return tool_parse_ids (o->tokens, error);
+  TlTokenizer *tokenizer = tl_model_get_tokenizer (model);
+  if (!tokenizer) {
+    g_set_error_literal (error, TL_ERROR, TL_ERROR_UNSUPPORTED, "the model has no tokenizer; use --tokens");
+    return NULL;
+  }
+  g_autoptr (GBytes) text = g_bytes_new (o->prompt, strlen (o->prompt));
+  return tl_tokenizer_encode_bytes (tokenizer, text, (o->special && !o->raw ? TL_ENCODE_SPECIAL : 0) | TL_ENCODE_ADD_BOS,
+      error);
+}
+
+void
+tool_append_ids (GString *out, GBytes *ids)
+{
+  gsize size;
+  const gint32 *values = g_bytes_get_data (ids, &size);
+  for (gsize i = 0; i < size / sizeof (gint32); i++)
+    g_string_append_printf (out, "%s%d", i ? "," : "", values[i]);
+}
+
+void
+tool_append_json_string (GString *out, const char *text)
+{
+  g_string_append_c (out, '"');
+  for (const char *c = text; *c; c++) {
+    if (*c == '"' || *c == '\\')
+      g_string_append_printf (out, "\\%c", *c);
+    else if ((guchar) *c < 0x20 || *c == 0x7f)
+      g_string_append_printf (out, "\\u%04x", (guchar) *c);
+    else
+      g_string_append_c (out, *c);
+  }
+  g_string_append_c (out, '"');
+}
