@@ -1,0 +1,95 @@
+"""The seam to the engine: the typelib, errors as Python exceptions, ids and tensors as numpy arrays."""
+import contextlib
+import os
+import threading
+
+import gi
+
+_HERE = os.path.dirname(os.path.abspath(__file__))
+if os.path.isdir(os.path.join(_HERE, "lib")):       # a wheel brings library and typelib along
+    gi.require_version("GIRepository", "2.0")
+    from gi.repository import GIRepository
+    GIRepository.Repository.prepend_search_path(os.path.join(_HERE, "lib"))
+    GIRepository.Repository.prepend_library_path(os.path.join(_HERE, "lib"))
+gi.require_version("TinyLoop", "1.0")
+import numpy as np                                                  # noqa: E402
+from gi.repository import Gio, GLib, TinyLoop                       # noqa: E402
+
+VALUE_ERRORS = (TinyLoop.Error.INVALID_ARGUMENT,)
+KV_MODES = {None: TinyLoop.KvPrecision.DEFAULT, "default": TinyLoop.KvPrecision.DEFAULT,
+            "fp16": TinyLoop.KvPrecision.FP16, "fp32": TinyLoop.KvPrecision.FP32}
+
+
+@contextlib.contextmanager
+def python_errors():
+    """GError of the engine to ValueError (arguments) or RuntimeError (everything else), with the engine's sentence"""
+    try:
+        yield
+    except GLib.Error as error:
+        if error.domain != "tl-error-quark":
+            raise RuntimeError(error.message) from None
+        kind = ValueError if error.code in [int(code) for code in VALUE_ERRORS] else RuntimeError
+        raise kind(error.message) from None
+
+
+def ids_array(ids, name="prompt"):
+    """a one-dimensional int32 array of at least one id"""
+    array = np.asarray(ids)
+    if array.ndim != 1 or array.size == 0:
+        raise ValueError(f"{name} must be a one-dimensional sequence of at least one token id, not of shape {array.shape}")
+    if array.dtype.kind not in "iu":
+        raise ValueError(f"{name} must hold integers, not {array.dtype}")
+    if array.min() < 0 or array.max() > np.iinfo(np.int32).max:
+        raise ValueError(f"{name} holds ids outside of int32's non-negative range")
+    return np.ascontiguousarray(array, dtype=np.int32)
+
+
+def to_bytes(array):
+    return GLib.Bytes.new(array.tobytes())
+
+
+def from_bytes(data):
+    return np.frombuffer(data.get_data() or b"", dtype=np.int32)
+
+
+class _Memory:
+    """keeps a tensor alive while numpy reads its memory"""
+
+    def __init__(self, tensor):
+        self._tensor = tensor
+        self.__array_interface__ = {
+            "version": 3, "typestr": np.dtype(np.float32).str, "data": (tensor.get_address(), False),
+            "shape": tuple(tensor.get_dim(i) for i in range(tensor.get_n_dims()))}
+
+
+def to_numpy(tensor):
+    """float32, without a copy"""
+    return np.asarray(_Memory(tensor))
+
+
+def interruptible(call):
+    """call(cancellable) so that Ctrl-C on the main thread cancels it: it runs in a thread, waited for here"""
+    cancellable = Gio.Cancellable()
+    if threading.current_thread() is not threading.main_thread():
+        with python_errors():
+            return call(cancellable)
+    result = {}
+
+    def work():
+        try:
+            result["value"] = call(cancellable)
+        except BaseException as error:      # handed to the caller's thread
+            result["error"] = error
+
+    worker = threading.Thread(target=work, name="tinyloop", daemon=True)
+    worker.start()
+    try:
+        worker.join()
+    except KeyboardInterrupt:
+        cancellable.cancel()
+        worker.join()
+        raise
+    with python_errors():
+        if "error" in result:
+            raise result["error"]
+    return result["value"]
