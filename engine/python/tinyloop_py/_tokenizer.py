@@ -9,7 +9,7 @@ class Tokenizer:
 
     def __init__(self, path=None, *, _tokenizer=None):
         with python_errors():
-            self._tokenizer = _tokenizer or TinyLoop.tokenizer_new_for_path(os.fspath(path)) if _tokenizer or path else None
+            self._tokenizer = _tokenizer or TinyLoop.Tokenizer.new_for_path(os.fspath(path)) if _tokenizer or path else None
         if self._tokenizer is None:
             raise ValueError("a path is needed")
 
