@@ -1,7 +1,7 @@
 /* tests/forward/golden.h — a golden folder opened: model converted and prepared on the CPU, expected tensors by name.
  *
  * Used by the tests of forward and cache. A folder holds the family's own files or a model.tinyloop, and expected.*.
- * They stand in tests/forward/goldens; TINYLOOP_GOLDENS names a directory with more of the same layout.
+ * A selection stands in tests/goldens; $TINYLOOP_SHARED/goldens has more of the same layout.
  */
 #pragma once
 

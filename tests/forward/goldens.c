@@ -1,6 +1,6 @@
 /* tests/forward/goldens.c — logits and greedy continuations against each family's reference code, kv fp32.
  *
- * Every folder of tests/forward/goldens must pass; of the folders under TINYLOOP_GOLDENS those whose axes are not
+ * Every folder of tests/goldens must pass; of the folders under $TINYLOOP_SHARED/goldens those whose axes are not
  * implemented are skipped by name.
  */
 #include "golden.h"
@@ -143,7 +143,8 @@ main (int argc, char **argv)
 {
   g_test_init (&argc, &argv, NULL);
   add_folders (g_getenv ("TINYLOOP_TEST_GOLDENS"), TRUE);
-  if (g_getenv ("TINYLOOP_GOLDENS"))
-    add_folders (g_getenv ("TINYLOOP_GOLDENS"), FALSE);
+  g_autofree char *shared = g_build_filename (g_getenv ("TINYLOOP_SHARED"), "goldens", NULL);
+  if (g_file_test (shared, G_FILE_TEST_IS_DIR))
+    add_folders (shared, FALSE);
   return g_test_run ();
 }

@@ -94,7 +94,7 @@ assert_matrix_near (const TlMatrix *m, const float *expected, gsize n, double st
 static void
 test_values_are_kept_bit_for_bit (Fixture *f, gconstpointer data)
 {
-  g_autofree char *src = g_build_filename (g_getenv ("TINYLOOP_GOLDENS"), "qwen3", NULL);
+  g_autofree char *src = g_build_filename (g_getenv ("TINYLOOP_TEST_GOLDENS"), "qwen3", NULL);
   g_autoptr (GError) error = NULL;
   gsize n;
   g_assert_true (convert (f, src, "none", 0, &error));
@@ -109,7 +109,7 @@ test_values_are_kept_bit_for_bit (Fixture *f, gconstpointer data)
 static void
 test_rounding_stays_within_half_a_step (Fixture *f, gconstpointer data)
 {
-  g_autofree char *src = g_build_filename (g_getenv ("TINYLOOP_GOLDENS"), "qwen3", NULL);
+  g_autofree char *src = g_build_filename (g_getenv ("TINYLOOP_TEST_GOLDENS"), "qwen3", NULL);
   static const struct { const char *quantize; guint group; double steps; } rows[] = {
     { "int8", 0, 0.51 / 127 }, { "int8", 32, 0.51 / 127 }, { "int4", 32, 1.02 / 8 }, { "int4", 64, 1.02 / 8 },
   };

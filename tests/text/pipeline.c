@@ -6,6 +6,7 @@
 #include <gio/gio.h>
 #include <string.h>
 
+#include "gzip.h"
 #include "text/tl-normalizer.h"
 #include "text/tl-pretokenizer.h"
 #include "text/tl-tokenizer.h"
@@ -147,7 +148,7 @@ check_pretokenizer (const TlJsonTree *tree, guint32 node, guint32 config, GStrin
   return same ? PASSED : FAILED;
 }
 
-static char *base_json;
+static const char *base_json;
 static TlJsonTree *base_tree;
 
 /* the base vocabulary with another normalizer and more added tokens */
@@ -227,22 +228,15 @@ static void
 test_added_tokens (void)
 {
   g_autofree char *path = g_build_filename (g_getenv ("TINYLOOP_TEST_DATA"), "parcae_small.tokenizer.json.gz", NULL);
-  g_autoptr (GFile) file = g_file_new_for_path (path);
+  g_autoptr (GBytes) bytes = read_gzip (path);
   g_autoptr (GError) error = NULL;
-  g_autoptr (GInputStream) raw = G_INPUT_STREAM (g_file_read (file, NULL, &error));
-  g_assert_no_error (error);
-  g_autoptr (GConverter) gunzip = G_CONVERTER (g_zlib_decompressor_new (G_ZLIB_COMPRESSOR_FORMAT_GZIP));
-  g_autoptr (GInputStream) in = g_converter_input_stream_new (raw, gunzip);
-  g_autoptr (GOutputStream) out = g_memory_output_stream_new_resizable ();
-  g_output_stream_splice (out, in, G_OUTPUT_STREAM_SPLICE_CLOSE_TARGET, NULL, &error);
-  g_assert_no_error (error);
-  gsize length = g_memory_output_stream_get_data_size (G_MEMORY_OUTPUT_STREAM (out));
-  base_json = g_memory_output_stream_steal_data (G_MEMORY_OUTPUT_STREAM (out));
+  g_assert_nonnull (bytes);
+  gsize length;
+  base_json = g_bytes_get_data (bytes, &length);
   base_tree = tl_json_tree_new (base_json, length, "parcae_small", &error);
   g_assert_no_error (error);
   run_suite ("added_tokens.json", check_added);
   tl_json_tree_free (base_tree);
-  g_free (base_json);
 }
 
 /* what is not implemented is refused by its name */
