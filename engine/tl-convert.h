@@ -18,7 +18,7 @@ typedef void (*TlProgressFunc) (double fraction, gpointer data);
 
 /**
  * tl_convert_file:
- * @src: a Hugging Face folder
+ * @src: a Hugging Face folder or a GGUF file
  * @dst: the `.tinyloop` to write; nothing is left there on error
  * @quantize: "none", "int8" or "int4"; the embedding and head take int8 with "int4"
  * @group: inputs per scale: 32, 64, 128, or 0 for whole rows (int8) and 32 (int4)

@@ -52,12 +52,6 @@ tl_kv_store_used_bytes (TlKvStore *store)
 }
 
 gsize
-tl_kv_store_limit (TlKvStore *store)
-{
-  return store->limit;
-}
-
-gsize
 tl_kv_store_estimate (TlKvStore *store, guint positions, guint loops, TlKvMode mode)
 {
   const TlProgram *p = store->backend->program;

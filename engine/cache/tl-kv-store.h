@@ -20,7 +20,6 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC (TlKvStore, tl_kv_store_unref)
 
 TlBackend *tl_kv_store_backend (TlKvStore *store);
 gsize tl_kv_store_used_bytes (TlKvStore *store);       /* pages held by sequences */
-gsize tl_kv_store_limit (TlKvStore *store);            /* 0 = none */
 /* bytes that `positions` positions at `loops` loops take in a mode; for admission */
 gsize tl_kv_store_estimate (TlKvStore *store, guint positions, guint loops, TlKvMode mode);
 /* TL_ERROR_NO_MEMORY with needed and free bytes when `bytes` more do not fit now */

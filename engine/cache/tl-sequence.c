@@ -143,13 +143,6 @@ tl_kv_sequence_truncate (TlKvSequence *seq, guint length)
   drop_slots (seq, (seq->tokens->len + TL_PAGE_POSITIONS - 1) / TL_PAGE_POSITIONS, seq->n_slots);
 }
 
-void
-tl_kv_sequence_set_window (TlKvSequence *seq, guint window)
-{
-  seq->window = window;
-  tl_kv_sequence_trim (seq);
-}
-
 /* --- facts --- */
 
 TlKvStore *
@@ -199,17 +192,6 @@ guint
 tl_kv_sequence_max_depth (const TlKvSequence *seq)
 {
   return seq->table.n_groups - TL_GROUP_LOOP;
-}
-
-gsize
-tl_kv_sequence_bytes (const TlKvSequence *seq)
-{
-  gsize sum = 0;
-  for (guint g = 0; g < seq->table.n_groups; g++)
-    for (guint s = 0; s < seq->n_slots; s++)
-      if (seq->held[g][s])
-        sum += tl_page_size (seq->held[g][s]);
-  return sum;
 }
 
 TlPageTable *

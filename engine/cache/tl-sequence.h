@@ -25,8 +25,6 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC (TlKvSequence, tl_kv_sequence_unref)
 TlKvSequence *tl_kv_sequence_fork (TlKvSequence *seq);
 /* forgets positions >= length; larger lengths change nothing */
 void tl_kv_sequence_truncate (TlKvSequence *seq, guint length);
-/* a window set later only frees more; a larger one cannot bring freed positions back */
-void tl_kv_sequence_set_window (TlKvSequence *seq, guint window);
 
 TlKvStore *tl_kv_sequence_store (const TlKvSequence *seq);
 TlKvMode tl_kv_sequence_mode (const TlKvSequence *seq);
@@ -36,7 +34,6 @@ guint tl_kv_sequence_start (const TlKvSequence *seq);           /* first positio
 const guint32 *tl_kv_sequence_tokens (const TlKvSequence *seq); /* [length], transfer none, valid until the next pass */
 guint tl_kv_sequence_depth (const TlKvSequence *seq, guint position);   /* loops this position reached */
 guint tl_kv_sequence_max_depth (const TlKvSequence *seq);       /* loop groups that exist */
-gsize tl_kv_sequence_bytes (const TlKvSequence *seq);           /* pages held; shared ones count fully */
 
 /* --- for tl-pass.c --- */
 TlPageTable *tl_kv_sequence_table (TlKvSequence *seq);

@@ -64,12 +64,6 @@ tl_isa_present (TlIsa isa)
   return isa <= best ();
 }
 
-const char *
-tl_isa_name (TlIsa isa)
-{
-  return names[isa];
-}
-
 gboolean
 tl_isa_choose (TlIsa *isa, GError **error)
 {

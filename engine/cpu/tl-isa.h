@@ -13,7 +13,6 @@ typedef enum { TL_ISA_SCALAR, TL_ISA_AVX2, TL_ISA_AVX512, TL_ISA_VNNI, TL_ISA_AM
 #define TL_N_ISA 5
 
 gboolean tl_isa_present (TlIsa isa);
-const char *tl_isa_name (TlIsa isa);
 /* the forced one, or the best present. Errors: TL_ERROR_INVALID_ARGUMENT, TL_ERROR_DEVICE */
 gboolean tl_isa_choose (TlIsa *isa, GError **error);
 

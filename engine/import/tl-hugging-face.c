@@ -7,7 +7,7 @@
 
 #include "import/tl-config.h"
 #include "import/tl-import.h"
-#include "import/tl-packed.h"
+#include "import/tl-unpack.h"
 #include "model/tl-file.h"
 #include "model/tl-json.h"
 

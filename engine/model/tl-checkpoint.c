@@ -469,21 +469,6 @@ expect (TlCheckpoint *c, const char *name, const char *dtype, gsize rows, gsize 
   return NULL;
 }
 
-gboolean
-tl_checkpoint_matrix_shape (TlCheckpoint *c, const char *name, TlMatrix *out)
-{
-  const TlTensorView *view = tl_checkpoint_find (c, name);
-  MatrixInfo *info = g_hash_table_lookup (c->matrices, name);
-  if (!view || view->n_dims != 2)
-    return FALSE;
-  *out = info ? info->shape : (TlMatrix) { 0 };
-  if (out->format < TL_INT8 && !float_format (view->dtype, &out->format))
-    return FALSE;
-  out->rows = view->dims[0];
-  out->cols = out->format == TL_INT4 ? view->dims[1] * 2 : view->dims[1];
-  return TRUE;
-}
-
 const char *
 tl_checkpoint_matrix_source (TlCheckpoint *c, const char *name)
 {

@@ -54,8 +54,6 @@ const TlTensorView *tl_checkpoint_find (TlCheckpoint *c, const char *name);  /* 
 
 /* NAME.weight with its scales and offsets; missing or wrongly shaped tensors are errors that name them */
 gboolean tl_checkpoint_matrix (TlCheckpoint *c, const char *name, guint rows, guint cols, TlMatrix *out, GError **error);
-/* format, group and offset of NAME.weight as stored, without its bytes; FALSE when there is no such matrix */
-gboolean tl_checkpoint_matrix_shape (TlCheckpoint *c, const char *name, TlMatrix *out);
 /* where the matrix came from when its format changed at convert time ("Q4_K"), or NULL */
 const char *tl_checkpoint_matrix_source (TlCheckpoint *c, const char *name);
 /* a vector converted to F32; transfer full, free with g_free */

@@ -5,7 +5,7 @@
 #include "tool.h"
 
 static const Tool tools[] = {
-  { "convert", "a Hugging Face folder to a .tinyloop checkpoint", tool_convert },
+  { "convert", "a Hugging Face folder or GGUF file to a .tinyloop checkpoint", tool_convert },
   { "generate", "the continuation of a prompt", tool_generate },
   { "bench", "speed, and how near it is to what memory allows", tool_bench },
   { "inspect", "what a checkpoint is", tool_inspect },

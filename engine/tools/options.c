@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <json-glib/json-glib.h>
+
 #include "tool.h"
 
 void
@@ -141,14 +143,7 @@ tool_append_ids (GString *out, GBytes *ids)
 void
 tool_append_json_string (GString *out, const char *text)
 {
-  g_string_append_c (out, '"');
-  for (const char *c = text; *c; c++) {
-    if (*c == '"' || *c == '\\')
-      g_string_append_printf (out, "\\%c", *c);
-    else if ((guchar) *c < 0x20 || *c == 0x7f)
-      g_string_append_printf (out, "\\u%04x", (guchar) *c);
-    else
-      g_string_append_c (out, *c);
-  }
-  g_string_append_c (out, '"');
+  g_autoptr (JsonNode) node = json_node_init_string (json_node_alloc (), text);
+  g_autofree char *quoted = json_to_string (node, FALSE);
+  g_string_append (out, quoted);
 }

@@ -1,4 +1,4 @@
-/* import/tl-packed.h — quantised matrices as Hugging Face folders pack them: GPTQ, AWQ, compressed-tensors. */
+/* import/tl-unpack.h — quantised matrices as Hugging Face folders pack them: GPTQ, AWQ, compressed-tensors. */
 #pragma once
 
 #include "import/tl-config.h"

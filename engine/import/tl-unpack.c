@@ -1,10 +1,10 @@
-/* import/tl-packed.c — unpacks GPTQ, AWQ and compressed-tensors matrices into rows of outputs, losslessly.
+/* import/tl-unpack.c — unpacks GPTQ, AWQ and compressed-tensors matrices into rows of outputs, losslessly.
  *
  * Values: nibbles of 32-bit words, along inputs (GPTQ, compressed-tensors) or outputs (AWQ, in its own order).
  * Scales: [groups, out] or [out, groups]. Zeros: nibbles along outputs; GPTQ's first format stores zero - 1.
  * Called by tl-hugging-face.c.
  */
-#include "import/tl-packed.h"
+#include "import/tl-unpack.h"
 
 #include <string.h>
 
