@@ -17,13 +17,34 @@ token_clear (gpointer data)
   g_free (token->match);
 }
 
-static gint
-longest_first (gconstpointer a, gconstpointer b, gpointer data)
+#define NODE(trie, index) (&g_array_index ((trie), TlAddedNode, (index)))
+
+static guint32
+find_child (const GArray *trie, guint32 node, guint8 byte)
 {
-  const TlAddedTokens *added = data;
-  gsize la = g_array_index (added->tokens, TlAddedToken, *(const guint32 *) a).match_length;
-  gsize lb = g_array_index (added->tokens, TlAddedToken, *(const guint32 *) b).match_length;
-  return la < lb ? 1 : la > lb ? -1 : 0;
+  guint32 child = NODE (trie, node)->child;
+  while (child && NODE (trie, child)->byte != byte)
+    child = NODE (trie, child)->sibling;
+  return child;
+}
+
+/* of equal texts the first token wins */
+static void
+add_to_trie (GArray *trie, const TlAddedToken *token, guint32 index)
+{
+  guint32 node = 0;
+  for (gsize i = 0; i < token->match_length; i++) {
+    guint32 child = find_child (trie, node, (guint8) token->match[i]);
+    if (!child) {
+      TlAddedNode fresh = { (guint8) token->match[i], 0, NODE (trie, node)->child, 0 };
+      child = trie->len;
+      g_array_append_val (trie, fresh);
+      NODE (trie, node)->child = child;
+    }
+    node = child;
+  }
+  if (!NODE (trie, node)->token)
+    NODE (trie, node)->token = index + 1;
 }
 
 static gboolean
@@ -70,19 +91,15 @@ tl_added_tokens_new (const TlJsonTree *tree, guint32 list, const TlNormalizer *n
       return NULL;
     child = tl_json_node (tree, child)->next;
   }
+  for (int set = 0; set < 2; set++) {
+    added->tries[set] = g_array_new (FALSE, TRUE, sizeof (TlAddedNode));
+    g_array_set_size (added->tries[set], 1);
+  }
   for (guint32 i = 0; i < added->tokens->len; i++) {
     const TlAddedToken *token = &g_array_index (added->tokens, TlAddedToken, i);
-    if (!token->match_length)
-      continue;
-    GArray **bucket = &added->buckets[token->normalized][(guint8) token->match[0]];
-    if (!*bucket)
-      *bucket = g_array_new (FALSE, FALSE, sizeof (guint32));
-    g_array_append_val (*bucket, i);
+    if (token->match_length)
+      add_to_trie (added->tries[token->normalized != FALSE], token, i);
   }
-  for (int set = 0; set < 2; set++)
-    for (int c = 0; c < 256; c++)
-      if (added->buckets[set][c])
-        g_array_sort_with_data (added->buckets[set][c], longest_first, added);
   return g_steal_pointer (&added);
 }
 
@@ -90,8 +107,7 @@ void
 tl_added_tokens_free (TlAddedTokens *added)
 {
   for (int set = 0; set < 2; set++)
-    for (int c = 0; c < 256; c++)
-      g_clear_pointer (&added->buckets[set][c], g_array_unref);
+    g_clear_pointer (&added->tries[set], g_array_unref);
   g_hash_table_unref (added->by_id);
   g_array_unref (added->tokens);
   g_free (added);
@@ -107,13 +123,12 @@ tl_added_tokens_get (const TlAddedTokens *added, gint32 id)
 static const TlAddedToken *
 longest_here (const TlAddedTokens *added, gboolean normalized, const char *text, gsize left)
 {
-  const GArray *bucket = added->buckets[normalized != FALSE][(guint8) *text];
-  for (guint i = 0; bucket && i < bucket->len; i++) {
-    const TlAddedToken *token = &g_array_index (added->tokens, TlAddedToken, g_array_index (bucket, guint32, i));
-    if (token->match_length <= left && memcmp (token->match, text, token->match_length) == 0)
-      return token;
-  }
-  return NULL;
+  const GArray *trie = added->tries[normalized != FALSE];
+  guint32 node = 0, found = 0;
+  for (gsize i = 0; i < left && (node = find_child (trie, node, (guint8) text[i])); i++)
+    if (NODE (trie, node)->token)
+      found = NODE (trie, node)->token;
+  return found ? &g_array_index (added->tokens, TlAddedToken, found - 1) : NULL;
 }
 
 static gboolean

@@ -19,11 +19,19 @@ typedef struct
   gboolean single_word, lstrip, rstrip, normalized, special;
 } TlAddedToken;
 
+/* the children of a node are a list through `sibling`; 0 = none */
+typedef struct
+{
+  guint8 byte;
+  guint32 child, sibling;
+  guint32 token;                /* index + 1, 0 = none ends here */
+} TlAddedNode;
+
 typedef struct
 {
   GArray *tokens;               /* of TlAddedToken */
   GHashTable *by_id;            /* id → index + 1 */
-  GArray *buckets[2][256];      /* raw, normalized: indices by first byte, longest first */
+  GArray *tries[2];             /* of TlAddedNode: raw, normalized; node 0 is the root */
 } TlAddedTokens;
 
 typedef void (*TlAddedFunc) (gsize start, gsize end, const TlAddedToken *token, gpointer data);

@@ -31,17 +31,33 @@ struct _TlNormalizer
   GPtrArray *steps;
 };
 
-/* g_utf8_normalize stops at NUL, so the text goes through it in parts */
+/* whether no normal form joins @c to what stands before it */
+static gboolean
+begins_anew (gunichar c)
+{
+  if (c < 0x300)
+    return TRUE;
+  gboolean jamo = (c >= 0x1100 && c <= 0x11ff) || (c >= 0x3130 && c <= 0x318f) || (c >= 0xa960 && c <= 0xa97f)
+      || (c >= 0xd7b0 && c <= 0xd7ff) || (c >= 0xff9e && c <= 0xffdc);
+  return !jamo && !g_unichar_ismark (c) && g_unichar_combining_class (c) == 0;
+}
+
+/* GLib stops at NUL and needs quadratic time, so the text goes through it in parts */
 static gboolean
 apply_form (const Step *step, GString *text, GError **error)
 {
+  const char *start = text->str, *end = start + text->len, *p = start;
+  while (p < end && (guchar) *p < 0x80)
+    p++;
+  if (p == end)
+    return TRUE;
   g_autoptr (GString) out = g_string_sized_new (text->len);
-  for (gsize at = 0; at <= text->len;) {
-    gsize part = strlen (text->str + at);
-    g_autofree char *form = g_utf8_normalize (text->str + at, part, step->mode);
+  for (p = start; p < end; start = p) {
+    while (p < end && *p && (p - start < 256 || !begins_anew (g_utf8_get_char (p))))
+      p = g_utf8_next_char (p);
+    g_autofree char *form = g_utf8_normalize (start, p - start, step->mode);
     g_string_append (out, form ? form : "");
-    at += part + 1;
-    if (at <= text->len)
+    for (; p < end && !*p; p++)
       g_string_append_c (out, '\0');
   }
   g_string_truncate (text, 0);
