@@ -226,6 +226,15 @@ test_compiled_form (gconstpointer data)
         check_ids (source, json_array_get_object_element (cases, i)));
 }
 
+static void
+suite_free (gpointer data)
+{
+  Suite *suite = data;
+  g_free (suite->folder);
+  g_free (suite->name);
+  g_free (suite);
+}
+
 static gint
 by_name (gconstpointer a, gconstpointer b)
 {
@@ -249,14 +258,14 @@ add_folder (const char *folder)
   };
   for (guint i = 0; i < names->len; i++)
     {
-      Suite *suite = g_new0 (Suite, 1);
-      suite->folder = g_strdup (folder);
-      suite->name = g_strdup (g_ptr_array_index (names, i));
+      const char *name = g_ptr_array_index (names, i);
       for (guint k = 0; k < G_N_ELEMENTS (kinds); k++)
         {
           g_autofree char *base = g_path_get_basename (folder);
-          g_autofree char *path = g_strdup_printf ("/text/%s/%s/%s", base, suite->name, kinds[k].what);
-          g_test_add_data_func (path, suite, kinds[k].run);
+          g_autofree char *path = g_strdup_printf ("/text/%s/%s/%s", base, name, kinds[k].what);
+          Suite *suite = g_new (Suite, 1);
+          *suite = (Suite) { g_strdup (folder), g_strdup (name) };
+          g_test_add_data_func_full (path, suite, kinds[k].run, suite_free);
         }
     }
 }
