@@ -4,7 +4,7 @@
   python peer_llama.py MODEL.gguf --threads 2 --prompt-tokens 512 --decode-tokens 128
 
 Runs under a Python that has llama-cpp-python; calls llama.cpp's C interface directly, so that nothing but
-llama_decode lies inside the timed parts. Token ids are random; decode starts from an empty cache, as `tinyloop bench` does.
+llama_decode lies inside the timed parts. Token ids are random; decode starts from an empty cache.
 Prints one JSON object: prefill_tok_s, decode_tok_s (medians), load_ms, ttft_ms, rss_mb, base_rss_mb, version.
 """
 import argparse
