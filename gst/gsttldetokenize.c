@@ -28,6 +28,7 @@ struct _GstTlDetokenize
   TlModelHolder holder;
   GstTlTextMode mode;           /* properties, object lock */
   gboolean skip_special;
+  char *language;
 
   /* the streaming thread's */
   GObject *model;
@@ -36,6 +37,7 @@ struct _GstTlDetokenize
   TlTextInfo info;              /* of held */
   GstClockTime pts, end;
   GQueue ready;                 /* GstBuffer */
+  gboolean tagged;              /* this stream has its LANGUAGE tag */
 };
 
 G_DEFINE_FINAL_TYPE (GstTlDetokenize, gst_tl_detokenize, GST_TYPE_BASE_TRANSFORM)
@@ -204,6 +206,21 @@ on_caps (GstTlDetokenize *self, GstEvent *event)
   return gst_pad_push_event (GST_BASE_TRANSFORM_SRC_PAD (self), gst_event_new_caps (text));
 }
 
+/* sticky, once per stream, behind its SEGMENT */
+static void
+tag_language (GstTlDetokenize *self)
+{
+  GST_OBJECT_LOCK (self);
+  g_autofree char *language = g_strdup (self->language);
+  GST_OBJECT_UNLOCK (self);
+
+  if (self->tagged || !language || !*language)
+    return;
+  self->tagged = TRUE;
+  gst_pad_push_event (GST_BASE_TRANSFORM_SRC_PAD (self),
+      gst_event_new_tag (gst_tag_list_new (GST_TAG_LANGUAGE_CODE, language, NULL)));
+}
+
 static gboolean
 gst_tl_detokenize_sink_event (GstBaseTransform *trans, GstEvent *event)
 {
@@ -214,6 +231,15 @@ gst_tl_detokenize_sink_event (GstBaseTransform *trans, GstEvent *event)
       gboolean ok = on_caps (self, event);
 
       gst_event_unref (event);
+      return ok;
+    }
+    case GST_EVENT_STREAM_START:
+      self->tagged = FALSE;
+      break;
+    case GST_EVENT_SEGMENT:{
+      gboolean ok = GST_BASE_TRANSFORM_CLASS (gst_tl_detokenize_parent_class)->sink_event (trans, event);
+
+      tag_language (self);
       return ok;
     }
     case GST_EVENT_EOS:
@@ -267,6 +293,7 @@ gst_tl_detokenize_change_state (GstElement *element, GstStateChange transition)
   GstStateChangeReturn ret = GST_ELEMENT_CLASS (gst_tl_detokenize_parent_class)->change_state (element, transition);
   if (transition == GST_STATE_CHANGE_PAUSED_TO_READY) {
     drop_reply (self);
+    self->tagged = FALSE;
     g_clear_object (&self->model);
   }
   if (transition == GST_STATE_CHANGE_READY_TO_NULL)
@@ -284,12 +311,12 @@ gst_tl_detokenize_set_property (GObject *object, guint id, const GValue *value, 
   if (tl_model_holder_set_property (&self->holder, id, value))
     return;
   GST_OBJECT_LOCK (self);
-  if (id == TL_PROP_MODE)
-    self->mode = g_value_get_enum (value);
-  else if (id == TL_PROP_SKIP_SPECIAL)
-    self->skip_special = g_value_get_boolean (value);
-  else
-    G_OBJECT_WARN_INVALID_PROPERTY_ID (object, id, pspec);
+  switch (id) {
+    case TL_PROP_MODE: self->mode = g_value_get_enum (value); break;
+    case TL_PROP_SKIP_SPECIAL: self->skip_special = g_value_get_boolean (value); break;
+    case TL_PROP_LANGUAGE: g_free (self->language); self->language = g_value_dup_string (value); break;
+    default: G_OBJECT_WARN_INVALID_PROPERTY_ID (object, id, pspec);
+  }
   GST_OBJECT_UNLOCK (self);
 }
 
@@ -301,12 +328,12 @@ gst_tl_detokenize_get_property (GObject *object, guint id, GValue *value, GParam
   if (tl_model_holder_get_property (&self->holder, id, value))
     return;
   GST_OBJECT_LOCK (self);
-  if (id == TL_PROP_MODE)
-    g_value_set_enum (value, self->mode);
-  else if (id == TL_PROP_SKIP_SPECIAL)
-    g_value_set_boolean (value, self->skip_special);
-  else
-    G_OBJECT_WARN_INVALID_PROPERTY_ID (object, id, pspec);
+  switch (id) {
+    case TL_PROP_MODE: g_value_set_enum (value, self->mode); break;
+    case TL_PROP_SKIP_SPECIAL: g_value_set_boolean (value, self->skip_special); break;
+    case TL_PROP_LANGUAGE: g_value_set_string (value, self->language); break;
+    default: G_OBJECT_WARN_INVALID_PROPERTY_ID (object, id, pspec);
+  }
   GST_OBJECT_UNLOCK (self);
 }
 
@@ -320,6 +347,7 @@ gst_tl_detokenize_finalize (GObject *object)
   drop_reply (self);
   g_clear_object (&self->model);
   g_string_free (self->held, TRUE);
+  g_free (self->language);
   tl_model_holder_clear (&self->holder);
   G_OBJECT_CLASS (gst_tl_detokenize_parent_class)->finalize (object);
 }

@@ -26,7 +26,8 @@ struct _GstTlGenerate
   GstElement *children[N_CHILDREN];     /* owned by the bin */
 };
 
-G_DEFINE_FINAL_TYPE (GstTlGenerate, gst_tl_generate, GST_TYPE_BIN)
+G_DEFINE_FINAL_TYPE_WITH_CODE (GstTlGenerate, gst_tl_generate, GST_TYPE_BIN,
+    G_IMPLEMENT_INTERFACE (GST_TYPE_PRESET, tl_properties_init_preset))
 GST_ELEMENT_REGISTER_DEFINE (tlgenerate, "tlgenerate", GST_RANK_NONE, GST_TYPE_TL_GENERATE)
 
 /* ---- actions */
@@ -79,6 +80,16 @@ gst_tl_generate_get_property (GObject *object, guint id, GValue *value, GParamSp
     }
 }
 
+/* a child's property changed, by whatever way: so did the bin's of that name */
+static void
+on_child_notify (GObject *child, GParamSpec *pspec, GstTlGenerate *self)
+{
+  GParamSpec *own = g_object_class_find_property (G_OBJECT_GET_CLASS (self), pspec->name);
+
+  if (own && own->owner_type == GST_TYPE_TL_GENERATE)
+    g_object_notify_by_pspec (G_OBJECT (self), own);
+}
+
 /* ---- class */
 
 static void
@@ -122,6 +133,7 @@ gst_tl_generate_init (GstTlGenerate *self)
 
   for (guint i = 0; i < N_CHILDREN; i++) {
     self->children[i] = g_object_new (types[i], "name", names[i], NULL);
+    g_signal_connect_object (self->children[i], "notify", G_CALLBACK (on_child_notify), self, 0);
     gst_bin_add (GST_BIN (self), self->children[i]);
     if (i > 0)
       gst_element_link_pads (self->children[i - 1], "src", self->children[i], "sink");

@@ -82,41 +82,42 @@ typedef struct
 #define SAMPLING (TL_ON_DECODE | TL_ON_CONFIG)
 
 static const Row rows[] = {
-  { TL_PROP_MODEL_PATH, MODELLED, "model-path", "File of the model; empty: the model of a neighbouring element", KIND_STRING, .flags = READY },
-  { TL_PROP_MODEL, MODELLED, "model", "Model object to use instead of a file", KIND_OBJECT, .flags = READY },
-  { TL_PROP_DEVICE, MODELLED, "device", "Compute device: auto, cpu, cuda", KIND_STRING, .text = "auto", .flags = READY },
-  { TL_PROP_FRAMING, TL_ON_TOKENIZE, "framing", "What makes a prompt", KIND_ENUM, .type = framing_type, .flags = READY },
-  { TL_PROP_SYSTEM_PROMPT, TL_ON_TOKENIZE, "system-prompt", "System message of the chat template", KIND_STRING, .flags = PLAY },
-  { TL_PROP_CHAT_TEMPLATE, TL_ON_TOKENIZE, "chat-template", "auto (the model's own), none, chatml, command, or a Jinja template", KIND_STRING, .text = "auto", .flags = PLAY },
-  { TL_PROP_MAX_PROMPT_TOKENS, TL_ON_TOKENIZE, "max-prompt-tokens", "Longest prompt in tokens; 0: the model's context less one", KIND_UINT, 0, G_MAXINT, 0, .flags = PLAY },
-  { TL_PROP_OVERFLOW, TL_ON_TOKENIZE, "overflow", "What happens to a longer prompt", KIND_ENUM, .type = overflow_type, .flags = PLAY },
-  { TL_PROP_TYPE, TL_ON_GRAMMAR, "type", "Kind of grammar", KIND_ENUM, .type = grammar_type, .flags = READY },
-  { TL_PROP_GRAMMAR, TL_ON_GRAMMAR, "grammar", "Source of the grammar", KIND_STRING, .flags = READY },
-  { TL_PROP_LOCATION, TL_ON_GRAMMAR, "location", "File that holds the grammar", KIND_STRING, .flags = READY },
-  { TL_PROP_HISTORY, TL_ON_TOKENIZE | TL_ON_DECODE, "history", "Whether a prompt sees earlier turns", KIND_ENUM, .type = history_type, .flags = READY },
-  { TL_PROP_MAX_TOKENS, SAMPLING, "max-tokens", "Most tokens of a reply; cut to the context left", KIND_UINT, 1, G_MAXINT, 256, .flags = CONTROL },
-  { TL_PROP_LOOPS, SAMPLING, "loops", "Times the loop block is applied; 0: the model's default", KIND_UINT, 0, 1024, 0, .flags = CONTROL },
-  { TL_PROP_TEMPERATURE, SAMPLING, "temperature", "Temperature; up to 0.01: the most likely token", KIND_DOUBLE, 0, 100, 0, .flags = CONTROL },
-  { TL_PROP_TOP_K, SAMPLING, "top-k", "Draw among the k most likely tokens; 0: all", KIND_UINT, 0, G_MAXINT, 50, .flags = CONTROL },
-  { TL_PROP_TOP_P, SAMPLING, "top-p", "Draw among the smallest set with this mass", KIND_DOUBLE, 0, 1, 1, .flags = CONTROL },
-  { TL_PROP_MIN_P, SAMPLING, "min-p", "Least probability relative to the most likely token", KIND_DOUBLE, 0, 1, 0, .flags = CONTROL },
-  { TL_PROP_REPETITION_PENALTY, SAMPLING, "repetition-penalty", "Divides the logits of tokens seen; 1: off", KIND_DOUBLE, 0.01, 100, 1, .flags = CONTROL },
-  { TL_PROP_SEED, SAMPLING, "seed", "Seed of the draws", KIND_UINT64, 0, 0, 0, .flags = PLAY },
-  { TL_PROP_CACHE_WINDOW, SAMPLING, "cache-window", "Positions a token sees; 0: all", KIND_UINT, 0, G_MAXINT, 0, .flags = READY },
-  { TL_PROP_IGNORE_EOS, SAMPLING, "ignore-eos", "Go on after an end token", KIND_BOOL, .flags = CONTROL },
+  { TL_PROP_MODEL_PATH, MODELLED, "model-path", "File of the model (.tinyloop); not set: the model of a neighbouring element or of the application", KIND_STRING, .flags = READY },
+  { TL_PROP_MODEL, MODELLED, "model", "Model object to use instead of a file; the model in use when read", KIND_OBJECT, .flags = READY },
+  { TL_PROP_DEVICE, MODELLED, "device", "Compute device: auto (the best there is), cpu or cuda", KIND_STRING, .text = "auto", .flags = READY },
+  { TL_PROP_FRAMING, TL_ON_TOKENIZE, "framing", "What makes a prompt of the text that comes in", KIND_ENUM, .type = framing_type, .flags = READY },
+  { TL_PROP_SYSTEM_PROMPT, TL_ON_TOKENIZE, "system-prompt", "System message that the chat template puts before the first prompt; not set: none", KIND_STRING, .flags = PLAY },
+  { TL_PROP_CHAT_TEMPLATE, TL_ON_TOKENIZE, "chat-template", "How a prompt is dressed: auto (the model's own way), none, chatml, command, or a Jinja template", KIND_STRING, .text = "auto", .flags = PLAY },
+  { TL_PROP_MAX_PROMPT_TOKENS, TL_ON_TOKENIZE, "max-prompt-tokens", "Longest prompt in tokens; 0: the model's context less one token", KIND_UINT, 0, G_MAXINT, 0, .flags = PLAY },
+  { TL_PROP_OVERFLOW, TL_ON_TOKENIZE, "overflow", "What happens to a prompt that is longer than max-prompt-tokens", KIND_ENUM, .type = overflow_type, .flags = PLAY },
+  { TL_PROP_TYPE, TL_ON_GRAMMAR, "type", "Kind of grammar that replies must follow", KIND_ENUM, .type = grammar_type, .flags = READY },
+  { TL_PROP_GRAMMAR, TL_ON_GRAMMAR, "grammar", "Source text of the grammar", KIND_STRING, .flags = READY },
+  { TL_PROP_LOCATION, TL_ON_GRAMMAR, "location", "File that holds the source text of the grammar", KIND_STRING, .flags = READY },
+  { TL_PROP_HISTORY, TL_ON_TOKENIZE | TL_ON_DECODE, "history", "Whether a prompt sees the earlier turns of its conversation", KIND_ENUM, .type = history_type, .flags = READY },
+  { TL_PROP_MAX_TOKENS, SAMPLING, "max-tokens", "Most tokens of a reply; cut to what the context leaves", KIND_UINT, 1, G_MAXINT, 256, .flags = CONTROL },
+  { TL_PROP_LOOPS, SAMPLING, "loops", "Times the loop block is applied to a token; 0: the model's default", KIND_UINT, 0, 1024, 0, .flags = CONTROL },
+  { TL_PROP_TEMPERATURE, SAMPLING, "temperature", "Divides the logits before a draw; up to 0.01: always the most likely token", KIND_DOUBLE, 0, 100, 0, .flags = CONTROL },
+  { TL_PROP_TOP_K, SAMPLING, "top-k", "Draw among this many of the most likely tokens; 0: among all", KIND_UINT, 0, G_MAXINT, 50, .flags = CONTROL },
+  { TL_PROP_TOP_P, SAMPLING, "top-p", "Draw among the smallest set of tokens with this probability in sum; 1: among all", KIND_DOUBLE, 0, 1, 1, .flags = CONTROL },
+  { TL_PROP_MIN_P, SAMPLING, "min-p", "Draw among tokens at least this probable relative to the most likely one; 0: among all", KIND_DOUBLE, 0, 1, 0, .flags = CONTROL },
+  { TL_PROP_REPETITION_PENALTY, SAMPLING, "repetition-penalty", "Divides the positive logits of tokens already seen and multiplies the negative ones; 1: off", KIND_DOUBLE, 0.01, 100, 1, .flags = CONTROL },
+  { TL_PROP_SEED, SAMPLING, "seed", "Seed of the draws; the same seed gives the same reply", KIND_UINT64, 0, 0, 0, .flags = CONTROL },
+  { TL_PROP_CACHE_WINDOW, SAMPLING, "cache-window", "Positions that a token sees, in tokens; 0: all", KIND_UINT, 0, G_MAXINT, 0, .flags = READY },
+  { TL_PROP_IGNORE_EOS, SAMPLING, "ignore-eos", "Go on after a token that ends the reply", KIND_BOOL, .flags = CONTROL },
   { TL_PROP_STOP, SAMPLING, "stop", "Strings that end a reply; they are not part of it", KIND_LIST, .flags = PLAY },
-  { TL_PROP_ON_NEW_PROMPT, TL_ON_DECODE, "on-new-prompt", "What a prompt does that comes during a reply", KIND_ENUM, .type = on_new_prompt_type, .flags = PLAY },
+  { TL_PROP_ON_NEW_PROMPT, TL_ON_DECODE, "on-new-prompt", "What happens when a prompt comes during a reply", KIND_ENUM, .type = on_new_prompt_type, .flags = PLAY },
   { TL_PROP_MAX_QUEUED_PROMPTS, TL_ON_DECODE, "max-queued-prompts", "Prompts that may wait before upstream blocks", KIND_UINT, 1, 65535, 1, .flags = PLAY },
-  { TL_PROP_TIMESTAMP_MODE, TL_ON_DECODE, "timestamp-mode", "Where a token's PTS comes from", KIND_ENUM, .type = timestamp_mode_type, .flags = PLAY },
-  { TL_PROP_TOKEN_DURATION, TL_ON_DECODE, "token-duration", "Duration of a token in ns; 0: measured", KIND_UINT64, 0, 0, 0, .flags = PLAY },
+  { TL_PROP_TIMESTAMP_MODE, TL_ON_DECODE, "timestamp-mode", "Where the PTS of a token comes from", KIND_ENUM, .type = timestamp_mode_type, .flags = PLAY },
+  { TL_PROP_TOKEN_DURATION, TL_ON_DECODE, "token-duration", "Duration of a token in ns; 0: the measured mean", KIND_UINT64, 0, 0, 0, .flags = PLAY },
   { TL_PROP_TOKENS_PER_BUFFER, TL_ON_DECODE, "tokens-per-buffer", "Tokens collected into one buffer", KIND_UINT, 1, 4096, 1, .flags = PLAY },
-  { TL_PROP_LATENCY, TL_ON_DECODE, "latency", "Latency added to a live pipeline, in ms", KIND_UINT, 0, G_MAXINT, 0, .flags = PLAY },
-  { TL_PROP_RESET_ON_FLUSH, TL_ON_DECODE, "reset-on-flush", "An upstream flush forgets the conversation", KIND_BOOL, .flags = PLAY },
-  { TL_PROP_STATS, TL_ON_DECODE, "stats", "Figures of the last reply and totals", KIND_STATS, .flags = G_PARAM_READABLE },
+  { TL_PROP_LATENCY, TL_ON_DECODE, "latency", "Latency in ms that is added to a live pipeline; 0: none", KIND_UINT, 0, G_MAXINT, 0, .flags = PLAY },
+  { TL_PROP_RESET_ON_FLUSH, TL_ON_DECODE, "reset-on-flush", "Whether an upstream flush makes the element forget the conversation", KIND_BOOL, .flags = PLAY },
+  { TL_PROP_STATS, TL_ON_DECODE, "stats", "Figures of the last reply and totals (fields: tinyloop-generation in docs/wire-format.md)", KIND_STATS, .flags = G_PARAM_READABLE },
   { TL_PROP_MODE, TL_ON_DETOKENIZE, "mode", "What a text buffer holds", KIND_ENUM, .type = mode_type, .flags = READY },
-  { TL_PROP_SKIP_SPECIAL, TL_ON_DETOKENIZE, "skip-special", "Special tokens give no text", KIND_BOOL, .preset = TRUE, .flags = READY },
-  { TL_PROP_POST_MESSAGES, TL_ON_DECODE | TL_ON_SINK, "post-messages", "Post element messages on the bus", KIND_BOOL, .preset = TRUE, .flags = PLAY },
-  { TL_PROP_LAST_REPLY, TL_ON_SINK, "last-reply", "Text of the last whole reply", KIND_STRING, .flags = G_PARAM_READABLE },
+  { TL_PROP_SKIP_SPECIAL, TL_ON_DETOKENIZE, "skip-special", "Whether special tokens give no text", KIND_BOOL, .preset = TRUE, .flags = READY },
+  { TL_PROP_LANGUAGE, TL_ON_DETOKENIZE, "language", "Language of the replies as ISO 639 code, sent as a tag; not set: none is sent", KIND_STRING, .flags = READY },
+  { TL_PROP_POST_MESSAGES, TL_ON_DECODE | TL_ON_SINK, "post-messages", "Whether to post element messages on the bus", KIND_BOOL, .preset = TRUE, .flags = PLAY },
+  { TL_PROP_LAST_REPLY, TL_ON_SINK, "last-reply", "Text of the last whole reply; not set before the first", KIND_STRING, .flags = G_PARAM_READABLE },
 };
 
 static GParamSpec *
@@ -163,4 +164,25 @@ tl_property_belongs (guint id, guint owner)
     if (rows[i].id == id)
       return (rows[i].owners & owner) != 0;
   return FALSE;
+}
+
+/* ---- presets: what is written to a file and read from one is how to generate, never which model */
+
+static char **
+preset_names (GstPreset *preset)
+{
+  g_autoptr (GStrvBuilder) names = g_strv_builder_new ();
+
+  for (guint i = 0; i < G_N_ELEMENTS (rows); i++)
+    if ((rows[i].flags & RW) == RW && rows[i].owners != MODELLED
+        && g_object_class_find_property (G_OBJECT_GET_CLASS (preset), rows[i].name))
+      g_strv_builder_add (names, rows[i].name);
+  return g_strv_builder_end (names);
+}
+
+/* GInterfaceInitFunc of GstPreset on every element that has presets */
+void
+tl_properties_init_preset (gpointer interface, gpointer data)
+{
+  ((GstPresetInterface *) interface)->get_property_names = preset_names;
 }

@@ -1,0 +1,25 @@
+/* tests/gst/story.h — the verbs of element tests; every test program of this folder links story.c and the fake engine. */
+#pragma once
+
+#include "fake-engine.h"
+
+#include <gst/check/gstcheck.h>
+#include <gst/check/gstharness.h>
+
+#define ABC ((const char *[]) { "a", " b", " c" }), 3
+#define TEXT_CAPS "text/x-raw, format=utf8"
+#define SRC "appsrc name=a format=time caps=text/x-raw,format=utf8 ! "
+
+/* ---- with a harness: text in, what comes out is looked at */
+GstHarness *harness (const char *launch);
+void push_text (GstHarness *h, const char *text);
+GstElement *generator (GstHarness *h);
+GstEvent *wait_event (GstHarness *h, const char *name, GstEventType type);
+char *wait_end (GstHarness *h);
+char *all_text (GstHarness *h, const char *between);
+
+#define fail_unless_ends(h, expected) do { g_autofree char *r = wait_end (h); fail_unless_equals_string (r, expected); } while (0)
+#define fail_unless_text(h, between, expected) do { g_autofree char *t = all_text (h, between); fail_unless_equals_string (t, expected); } while (0)
+
+/* ---- whole pipelines: appsrc `a`, messages on the bus */
+char *run_pipeline (const char *launch, const char *text);
