@@ -36,6 +36,7 @@ dot_int4 (Ints *acc, const guint8 *lines, const gint8 *q, gsize stride, guint ch
   for (guint c = 0; c < chunks; c++, q += 32)
     for (guint j = 0; j < 4; j++, lines += 64)
       {
+        prefetch (lines);
         Ints low_w = VSI (and) (load_ints (lines), low_nibble), high_w = VSI (and) (load_ints (lines), high_nibble);
         for (guint m = 0; m < M; m++)
           {
@@ -53,6 +54,7 @@ dot_int4 (Ints *acc, const guint8 *lines, const gint8 *q, gsize stride, guint ch
         pairs[m] = VSI (setzero) ();
       for (guint j = 0; j < 4; j++, lines += 64)
         {
+          prefetch (lines);
           Ints line = load_ints (lines);
           Ints low_w = VSI (and) (line, low_nibble), high_w = VSI (and) (V (srli_epi16) (line, 4), low_nibble);
           for (guint m = 0; m < M; m++)
@@ -73,6 +75,7 @@ dot_int8 (Ints *acc, const guint8 *lines, const gint8 *q, gsize stride, guint ch
   for (guint c = 0; c < chunks; c++, q += 32)
     for (guint j = 0; j < 8; j++, lines += 64)
       {
+        prefetch (lines);
         Ints line = load_ints (lines);
         for (guint m = 0; m < M; m++)
           acc[m] = dot4 (acc[m], line, broadcast4 (q + m * stride + 4 * j));

@@ -27,6 +27,16 @@ typedef __m256 Floats;
 
 #define INLINE static inline __attribute__ ((always_inline))
 
+/* Weights are read once and in order, but with pauses that the processor's own prefetcher does not bridge: without this a
+ * model that lies beyond L2 decodes at half the speed. Past a matrix's end it does nothing. */
+#define PREFETCH_BYTES 8192
+
+INLINE void
+prefetch (const guint8 *weights)
+{
+  _mm_prefetch ((const char *) weights + PREFETCH_BYTES, _MM_HINT_T0);
+}
+
 INLINE Ints
 load_ints (const void *p)
 {
