@@ -13,9 +13,12 @@ import subprocess
 import sys
 import tempfile
 
+from uninstalled import environment
+
 SOURCE, BUILD = (os.path.abspath(p) for p in sys.argv[1:3])
 MODEL = os.path.join(SOURCE, "pipelines/models/demo.tinyloop")
 TIMEOUT_S = 120
+ENVIRONMENT = environment(SOURCE, BUILD, "documented-registry.bin")
 PROMPTS = "turn the kitchen lights down to thirty percent\nset a timer for ten minutes\n"
 
 # What a machine without screen, camera or the large model cannot do; everything else runs as it stands on the page.
@@ -45,22 +48,6 @@ def blocks():
                 yield f"{os.path.relpath(page, SOURCE)}:{line}", found["kind"], found["body"], found["reason"]
 
 
-def environment():
-    env = dict(os.environ)
-
-    def add(name, *paths):
-        env[name] = os.pathsep.join([*paths, *filter(None, [os.environ.get(name)])])
-    add("GST_PLUGIN_PATH_1_0", os.path.join(BUILD, "gst"))
-    add("GST_PRESET_PATH", os.path.join(SOURCE, "gst/presets"))
-    add("GI_TYPELIB_PATH", os.path.join(BUILD, "engine"))
-    add("LD_LIBRARY_PATH", os.path.join(BUILD, "engine"))
-    add("PYTHONPATH", os.path.join(BUILD, "engine/python"), os.path.join(SOURCE, "engine/python"))
-    add("PATH", os.path.join(BUILD, "engine/tools"))
-    add("PKG_CONFIG_PATH", os.path.join(BUILD, "meson-uninstalled"))
-    env["GST_REGISTRY"] = os.path.join(BUILD, "tests", "documented-registry.bin")
-    return env
-
-
 def command_for(kind, body, folder):
     if kind == "sh":
         for pattern, stand_in in STAND_INS:
@@ -88,7 +75,7 @@ def run(kind, body):
             os.symlink(MODEL, os.path.join(folder, name))
         command = command_for(kind, body, folder)
         try:
-            done = subprocess.run(command, cwd=folder, env=environment(), input=PROMPTS, text=True, errors="replace",
+            done = subprocess.run(command, cwd=folder, env=ENVIRONMENT, input=PROMPTS, text=True, errors="replace",
                                   capture_output=True, timeout=TIMEOUT_S)
         except subprocess.TimeoutExpired as late:
             return f"still running after {TIMEOUT_S} s; so far: {late.stdout!r} {late.stderr!r}"
