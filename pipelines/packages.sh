@@ -42,8 +42,8 @@ tl_install_missing ()
   fi
   local log
   log=$(mktemp)
-  if ! { $root apt-get update -qq &&
-         $root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $missing; } >"$log" 2>&1; then
+  if ! { $root apt-get -o DPkg::Lock::Timeout=300 update -qq &&
+         $root env DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=300 install -y -qq --no-install-recommends $missing; } >"$log" 2>&1; then
     tail -n 20 "$log" >&2
     rm -f "$log"
     echo "error: apt-get could not install: $missing" >&2
