@@ -36,7 +36,7 @@ typedef struct
   Panel *panels;                /* [n_shapes] */
   float *row;                   /* [max_width] */
   float *y, *y2;                /* [capacity][OUTPUT_ROWS] */
-  float *partial;               /* [splits][heads per kv head][TL_PARTIAL_STRIDE] */
+  float *partial;               /* [splits][rows together][heads per kv head][TL_PARTIAL_STRIDE] */
 } Worker;
 
 typedef struct { guint cols, group; } Shape;
@@ -46,6 +46,7 @@ typedef struct
   TlBackend base;
   const TlKernels *kernels;
   guint n_workers, capacity, max_splits, max_width;
+  guint n_q, attend_rows;       /* query heads per kv head; rows that attend together at most */
   TlPackedMatrix *packed[3];    /* by list, [op][3] */
   gsize packed_bytes;
   Shape shapes[16];
@@ -97,7 +98,7 @@ static gsize
 split_floats (Cpu *cpu)
 {
   const TlProgram *p = cpu->base.program;
-  return (gsize) (p->n_heads / p->n_kv_heads) * TL_PARTIAL_STRIDE (p->head_dim);
+  return (gsize) cpu->n_q * TL_PARTIAL_STRIDE (p->head_dim);
 }
 
 static gboolean
@@ -116,7 +117,7 @@ worker_init (Cpu *cpu, Worker *w)
   w->row = g_new (float, cpu->max_width);
   w->y = g_new (float, (gsize) cpu->capacity * OUTPUT_ROWS);
   w->y2 = g_new (float, (gsize) cpu->capacity * OUTPUT_ROWS);
-  w->partial = g_new (float, cpu->max_splits * split_floats (cpu));
+  w->partial = g_new (float, cpu->max_splits * cpu->attend_rows * split_floats (cpu));
   return TRUE;
 }
 
@@ -374,32 +375,69 @@ op_append (Pass *pass, const TlOp *op, guint r)
     }
 }
 
+/* how many of the rows from the first on attend to the same pages, at most `most` */
+static guint
+rows_together (Pass *pass, const TlOp *op, const guint *rows, guint n, guint most)
+{
+  const gpointer *pages = group_of (pass, op, &pass->batch->rows[rows[0]]);
+  guint i = 1;
+  while (i < MIN (n, most) && group_of (pass, op, &pass->batch->rows[rows[i]]) == pages)
+    i++;
+  return i;
+}
+
+/* one kv head of rows that share their pages, split after split */
+static void
+attend_rows (Pass *pass, guint id, const TlOp *op, guint kv_head, const guint *rows, guint n)
+{
+  Cpu *cpu = pass->cpu;
+  const TlProgram *p = cpu->base.program;
+  const TlRow *first_row = &pass->batch->rows[rows[0]];
+  float *partial = cpu->workers[id].partial;
+  gboolean half = pass->batch->tables[first_row->sequence]->mode == TL_KV_FP16;
+  gsize element = half ? 2 : 4, at = (gsize) kv_head * cpu->n_q * p->head_dim;
+  gsize row_floats = split_floats (cpu), split = n * row_floats;
+  TlAttend a = { .head_dim = p->head_dim, .n_q = cpu->n_q, .n_rows = n, .scale = p->attn_scale, .softcap = op->softcap,
+    .half = half, .pages = group_of (pass, op, first_row),
+    .k_offset = plane_offset (p, op, 0, kv_head) * element, .v_offset = plane_offset (p, op, 1, kv_head) * element };
+
+  guint from = G_MAXUINT, to = 0;
+  for (guint i = 0; i < n; i++)
+    {
+      from = MIN (from, pass->batch->rows[rows[i]].first_visible / TL_SPLIT_POSITIONS);
+      to = MAX (to, pass->batch->rows[rows[i]].position / TL_SPLIT_POSITIONS + 1);
+      a.q[i] = row_of (cpu, TL_BUFFER_Q, rows[i]) + at;
+    }
+  for (guint s = from; s < to; s++)
+    {
+      for (guint i = 0; i < n; i++)
+        {
+          a.begin[i] = MAX (pass->batch->rows[rows[i]].first_visible, s * TL_SPLIT_POSITIONS);
+          a.end[i] = MIN (pass->batch->rows[rows[i]].position + 1, (s + 1) * TL_SPLIT_POSITIONS);
+        }
+      cpu->kernels->attend_split (&a, partial + (s - from) * split);
+    }
+  for (guint i = 0; i < n; i++)
+    {
+      const TlRow *row = &pass->batch->rows[rows[i]];
+      guint begin = row->first_visible / TL_SPLIT_POSITIONS, end = row->position / TL_SPLIT_POSITIONS + 1;
+      cpu->kernels->attend_combine (partial + (begin - from) * split + i * row_floats, end - begin, split, cpu->n_q,
+        p->head_dim, row_of (cpu, TL_BUFFER_A, rows[i]) + at);
+    }
+}
+
+/* Units of work are (rows that share pages, kv head), dealt out in turn. */
 static void
 op_attend (Pass *pass, guint id, const TlOp *op, const guint *rows, guint n)
 {
   Cpu *cpu = pass->cpu;
-  const TlProgram *p = cpu->base.program;
-  guint n_q = p->n_heads / p->n_kv_heads;
-  float *partial = cpu->workers[id].partial;
-  for (guint item = id; item < n * p->n_kv_heads; item += cpu->n_workers)
+  guint unit = 0, n_kv = cpu->base.program->n_kv_heads;
+  for (guint i = 0, together; i < n; i += together)
     {
-      guint r = rows[item / p->n_kv_heads], kv_head = item % p->n_kv_heads, n_splits = 0;
-      const TlRow *row = &pass->batch->rows[r];
-      gboolean half = pass->batch->tables[row->sequence]->mode == TL_KV_FP16;
-      gsize element = half ? 2 : 4, at = (gsize) kv_head * n_q * p->head_dim;
-      TlAttend a = {
-        .head_dim = p->head_dim, .n_q = n_q, .q = row_of (cpu, TL_BUFFER_Q, r) + at,
-        .scale = p->attn_scale, .softcap = op->softcap, .half = half, .pages = group_of (pass, op, row),
-        .k_offset = plane_offset (p, op, 0, kv_head) * element,
-        .v_offset = plane_offset (p, op, 1, kv_head) * element,
-      };
-      for (a.begin = row->first_visible; a.begin <= row->position; a.begin = a.end)
-        {
-          a.end = MIN (row->position + 1, (a.begin / TL_SPLIT_POSITIONS + 1) * TL_SPLIT_POSITIONS);
-          cpu->kernels->attend_split (&a, partial + n_splits++ * split_floats (cpu));
-        }
-      cpu->kernels->attend_combine (partial, n_splits, split_floats (cpu), n_q, p->head_dim,
-        row_of (cpu, TL_BUFFER_A, r) + at);
+      together = rows_together (pass, op, rows + i, n - i, cpu->attend_rows);
+      for (guint kv_head = 0; kv_head < n_kv; kv_head++, unit++)
+        if (unit % cpu->n_workers == id)
+          attend_rows (pass, id, op, kv_head, rows + i, together);
     }
 }
 
@@ -694,6 +732,8 @@ cpu_prepare (TlProgram *program, const TlBackendOptions *options, GError **error
   cpu->base.klass = tl_backend_cpu_class ();
   cpu->base.program = tl_program_ref (program);
   cpu->base.options = *options;
+  cpu->n_q = program->n_heads / program->n_kv_heads;
+  cpu->attend_rows = MAX (1, TL_ATTEND_QUERIES / cpu->n_q);
   for (guint b = TL_BUFFER_H; b < TL_N_BUFFERS; b++)
     {
       cpu->width[b] = tl_program_buffer_width (program, b);

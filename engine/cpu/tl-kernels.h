@@ -15,19 +15,23 @@ G_BEGIN_DECLS
 /* floats of one head's partial result of a split: maximum, sum, 14 unused, then head_dim weighted sums */
 #define TL_PARTIAL_STRIDE(head_dim) (16u + (((head_dim) + 15u) & ~15u))
 
-/* One split of one kv head: positions begin … end - 1, which lie in one split (begin / 256 == (end - 1) / 256).
- * A page holds 32 positions; K of position p starts k_offset + (p % 32) * head_dim * element size bytes into
- * pages[p / 32]: rows of head_dim elements, position after position. */
+/* rows times query heads of one call; a single row may have more heads */
+#define TL_ATTEND_QUERIES 32
+
+/* One split of one kv head, for rows of one sequence: row r sees positions begin[r] … end[r] - 1, all in the same split of
+ * 256; a row with begin >= end takes no part. A page holds 32 positions; K of position p starts
+ * k_offset + (p % 32) * head_dim * element size bytes into pages[p / 32]: rows of head_dim elements, position after position. */
 typedef struct
 {
   guint head_dim;
   guint n_q;                    /* query heads that share this kv head */
-  const float *q;               /* [n_q][head_dim] */
+  guint n_rows;
+  const float *q[TL_ATTEND_QUERIES];    /* by row: [n_q][head_dim] */
+  guint begin[TL_ATTEND_QUERIES], end[TL_ATTEND_QUERIES];
   float scale, softcap;         /* score = softcap (q·k * scale); softcap 0 = none */
   gboolean half;                /* K and V are F16, else F32 */
   const gpointer *pages;
   gsize k_offset, v_offset;     /* bytes, of this plane and kv head */
-  guint begin, end;
 } TlAttend;
 
 typedef struct
@@ -68,7 +72,7 @@ typedef struct
   /* F32 to F16, nearest even, overflow saturates (a row of K or V into a page) */
   void (*to_half) (const float *x, guint n, guint16 *out);
 
-  /* partial [n_q][TL_PARTIAL_STRIDE (head_dim)] */
+  /* partial [n_rows][n_q][TL_PARTIAL_STRIDE (head_dim)] */
   void (*attend_split) (const TlAttend *a, float *partial);
   /* joins n_splits partials in order: partial [n_splits][split_stride floats], heads at TL_PARTIAL_STRIDE; out [n_q][head_dim] */
   void (*attend_combine) (const float *partial, guint n_splits, gsize split_stride, guint n_q, guint head_dim, float *out);

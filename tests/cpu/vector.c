@@ -165,20 +165,34 @@ cache_clear (Cache *c)
   g_free (c->v);
 }
 
+/* rows attend together: row r has n_q heads and sees begin … end - 1 + r; q and out are [n_rows][n_q][dim] */
+static void
+attend_rows (const TlKernels *k, const Cache *c, const float *q, guint n_rows, guint n_q, guint begin, guint end,
+  float softcap, float *out)
+{
+  gsize row = n_q * TL_PARTIAL_STRIDE (c->dim), stride = n_rows * row;
+  g_autofree float *partial = g_new0 (float, 4 * stride);
+  TlAttend a = { .head_dim = c->dim, .n_q = n_q, .n_rows = n_rows, .scale = 0.25f, .softcap = softcap, .half = c->half,
+    .pages = c->pages, .v_offset = 32 * c->dim * (c->half ? 2 : 4) };
+  guint from = begin / 256, n_splits = (end + n_rows - 2) / 256 + 1 - from;
+  for (guint s = 0; s < n_splits; s++)
+    {
+      for (guint r = 0; r < n_rows; r++)
+        {
+          a.q[r] = q + r * n_q * c->dim;
+          a.begin[r] = MAX (begin, (from + s) * 256);
+          a.end[r] = MIN (end + r, (from + s + 1) * 256);
+        }
+      k->attend_split (&a, partial + s * stride);
+    }
+  for (guint r = 0; r < n_rows; r++)
+    k->attend_combine (partial + r * row, (end + r - 1) / 256 + 1 - from, stride, n_q, c->dim, out + r * n_q * c->dim);
+}
+
 static void
 attend (const TlKernels *k, const Cache *c, const float *q, guint n_q, guint begin, guint end, float softcap, float *out)
 {
-  gsize stride = n_q * TL_PARTIAL_STRIDE (c->dim);
-  g_autofree float *partial = g_new0 (float, 4 * stride);
-  TlAttend a = { .head_dim = c->dim, .n_q = n_q, .q = q, .scale = 0.25f, .softcap = softcap, .half = c->half,
-    .pages = c->pages, .v_offset = 32 * c->dim * (c->half ? 2 : 4) };
-  guint n = 0;
-  for (a.begin = begin; a.begin < end; a.begin = a.end, n++)
-    {
-      a.end = MIN (end, (a.begin / 256 + 1) * 256);
-      k->attend_split (&a, partial + n * stride);
-    }
-  k->attend_combine (partial, n, stride, n_q, c->dim, out);
+  attend_rows (k, c, q, 1, n_q, begin, end, softcap, out);
 }
 
 /* softmax (q k) v in F64 */
@@ -212,7 +226,8 @@ test_attention (gconstpointer data)
     {
       g_autoptr (GRand) rand = g_rand_new_with_seed (dim);
       Cache c = cache_new (rand, dim, N, half);
-      float q[11 * 128], expected[11 * 128], out[11 * 128], one[128];
+      float q[11 * 128], expected[11 * 128], out[11 * 128], one[128], rows[30 * 128], rows_out[30 * 128];
+      random_values (rand, rows, 30 * 128, 2);
       random_values (rand, q, 11 * 128, 2);
       for (guint i = 0; i < G_N_ELEMENTS (contexts); i++)
         for (guint window = 0; window < 2; window++)
@@ -228,6 +243,17 @@ test_attention (gconstpointer data)
                   attend (tl_kernels_for (isa), &c, q, n_q, begin, end, softcap, out);
                   g_assert_cmpmem (out, n_q * dim * 4, expected, n_q * dim * 4);
                 }
+            if (n_q == 3)               /* rows together, each as if alone */
+              for (guint isa = 0; isa < TL_N_ISA; isa++)
+                if (tl_kernels_for (isa) && end + 9 <= N)
+                  {
+                    attend_rows (tl_kernels_for (isa), &c, rows, 10, 3, begin, end, softcap, rows_out);
+                    for (guint r = 0; r < 10; r++)
+                      {
+                        attend (tl_kernels_for (TL_ISA_SCALAR), &c, rows + r * 3 * dim, 3, begin, end + r, softcap, out);
+                        g_assert_cmpmem (out, 3 * dim * 4, rows_out + r * 3 * dim, 3 * dim * 4);
+                      }
+                  }
             attend (tl_kernels_for (TL_ISA_SCALAR), &c, q + dim, 1, begin, end, softcap, one);  /* heads are independent */
             g_assert_cmpmem (one, dim * 4, expected + dim, dim * 4);
           }
