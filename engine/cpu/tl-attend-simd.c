@@ -13,13 +13,23 @@
 #define PARTS (16 / LANES)      /* vectors of a position's 16 lanes */
 #define SHARED (LANES == 16 ? 4u : 2u)  /* heads that share one reading of V */
 
-/* Positions begin … end - 1 of one page in F32: out [32][width], zeros beyond head_dim */
-static void
-widen (const TlAttend *a, gsize offset, guint begin, guint end, guint width, float *out)
+static inline const guint8 *
+tile_of (const TlAttend *a, gsize offset, guint position)
 {
-  const guint8 *base = (const guint8 *) a->pages[begin / PAGE] + offset;
+  return (const guint8 *) a->pages[position / PAGE] + offset;
+}
+
+/* Positions begin … end - 1 of one page in F32: out [32][width], zeros beyond head_dim. next: what will be widened after
+ * it, fetched meanwhile; or NULL */
+static void
+widen (const TlAttend *a, gsize offset, guint begin, guint end, const guint8 *next, guint width, float *out)
+{
+  const guint8 *base = tile_of (a, offset, begin);
+  const guint row_bytes = a->head_dim * (a->half ? 2 : 4);
   for (guint t = begin; t < end; t++)
     {
+      for (guint i = 0; next && i < row_bytes; i += 64)
+        _mm_prefetch ((const char *) next + t % PAGE * row_bytes + i, _MM_HINT_T0);
       gsize at = (gsize) (t % PAGE) * a->head_dim;
       float *row = out + (gsize) (t % PAGE) * width;
       const guint16 *half = (const guint16 *) base + at;
@@ -184,7 +194,7 @@ attend_heads (const TlAttend *a, guint first, guint n_heads, float *partial)
   for (guint from = begin, to; from < end; from = to)
     {
       to = MIN (end, (from / PAGE + 1) * PAGE);
-      widen (a, a->k_offset, from, to, width, tile);
+      widen (a, a->k_offset, from, to, to < end ? tile_of (a, a->k_offset, to) : tile_of (a, a->v_offset, begin), width, tile);
       for (guint r = 0; r < a->n_rows; r++)
         {
           guint last = MIN (to, a->end[r]);
@@ -208,7 +218,7 @@ attend_heads (const TlAttend *a, guint first, guint n_heads, float *partial)
   for (guint from = begin, to; from < end; from = to)
     {
       to = MIN (end, (from / PAGE + 1) * PAGE);
-      widen (a, a->v_offset, from, to, width, tile);
+      widen (a, a->v_offset, from, to, to < end ? tile_of (a, a->v_offset, to) : NULL, width, tile);
       for (guint r = 0; r < a->n_rows; r++)
         {
           guint t = MAX (from, a->begin[r]), last = MIN (to, a->end[r]);

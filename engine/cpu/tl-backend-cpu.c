@@ -16,6 +16,8 @@
 
 /* outputs of a linear that are computed before their epilogue */
 #define OUTPUT_ROWS 256
+/* of a linear's weights, fetched before the barrier in front of it: as far as its kernels look ahead */
+#define FETCH_BYTES 8192u
 
 struct _TlStates
 {
@@ -48,7 +50,8 @@ typedef struct
   guint n_workers, capacity, max_splits, max_width;
   guint n_q, attend_rows;       /* query heads per kv head; rows that attend together at most */
   TlPackedMatrix *packed[3];    /* by list, [op][3] */
-  gsize packed_bytes;
+  gpointer slab;                /* all of them, one after another in the order of their use */
+  gsize slab_size, packed_bytes;
   Shape shapes[16];
   guint n_shapes;
   float *buffer[TL_N_BUFFERS];
@@ -223,6 +226,24 @@ share_of (Cpu *cpu, guint id, guint rows, guint *begin, guint *end)
   tl_pool_share ((rows + TL_TILE_ROWS - 1) / TL_TILE_ROWS, id, cpu->n_workers, begin, end);
   *begin *= TL_TILE_ROWS;
   *end *= TL_TILE_ROWS;
+}
+
+/* fetches the beginning of this worker's share of a list's next linear while it waits for the others */
+static void
+fetch_next (Cpu *cpu, guint id, const TlOpList *list, const TlPackedMatrix *packed, guint i)
+{
+  while (i < list->n && list->ops[i].n_matrices == 0)
+    i++;
+  for (guint m = 0; i < list->n && m < list->ops[i].n_matrices; m++)
+    {
+      const TlPackedMatrix *p = &packed[3 * i + m];
+      guint begin, end;
+      share_of (cpu, id, p->rows, &begin, &end);
+      const guint8 *from = p->blocks + begin / TL_TILE_ROWS * p->block_bytes;
+      gsize n = MIN (FETCH_BYTES, (end - begin) / TL_TILE_ROWS * p->block_bytes);
+      for (gsize at = 0; at < n; at += 64)
+        __builtin_prefetch (from + at);
+    }
 }
 
 static void
@@ -531,6 +552,7 @@ walk_list (Pass *pass, guint id, const TlOpList *list, const TlPackedMatrix *pac
       else
         for (guint j = id; j < n; j += cpu->n_workers)
           op_row (pass, id, op, rows[j]);
+      fetch_next (cpu, id, list, packed, i + 1);
       meet (pass);
     }
 }
@@ -665,18 +687,13 @@ static void
 cpu_free (TlBackend *backend)
 {
   Cpu *cpu = (Cpu *) backend;
-  const TlProgram *p = backend->program;
-  const guint n_ops[] = { p->pre.n, p->body.n, p->post.n };
   for (guint i = 0; i < cpu->n_workers; i++)
     worker_clear (cpu, &cpu->workers[i]);
   for (guint b = 0; b < TL_N_BUFFERS; b++)
     g_free (cpu->buffer[b]);
   for (guint l = 0; l < 3; l++)
-    {
-      for (guint i = 0; i < 3 * n_ops[l]; i++)
-        tl_packed_matrix_clear (&cpu->packed[l][i]);
-      g_free (cpu->packed[l]);
-    }
+    g_free (cpu->packed[l]);
+  tl_packed_memory_free (cpu->slab, cpu->slab_size);
   g_free (cpu->workers);
   g_free (cpu->rope_cos);
   g_free (cpu->rope_sin);
@@ -698,6 +715,16 @@ remember_shape (Cpu *cpu, guint cols, guint group)
   cpu->shapes[cpu->n_shapes++] = (Shape) { cols, group };
 }
 
+static gsize
+packed_size (const TlOpList *list)
+{
+  gsize size = 0;
+  for (guint i = 0; i < list->n; i++)
+    for (guint m = 0; m < list->ops[i].n_matrices; m++)
+      size += tl_packed_matrix_size (&list->ops[i].matrix[m]);
+  return size;
+}
+
 /* packs one list's matrices in the order of their use; the file's pages are not needed again */
 static TlPackedMatrix *
 pack_list (Cpu *cpu, const TlOpList *list)
@@ -709,7 +736,7 @@ pack_list (Cpu *cpu, const TlOpList *list)
       {
         const TlMatrix *matrix = &list->ops[i].matrix[m];
         TlPackedMatrix *p = &packed[3 * i + m];
-        tl_packed_matrix_init (p, matrix, NULL);
+        tl_packed_matrix_init (p, matrix, (guint8 *) cpu->slab + cpu->packed_bytes);
         cpu->packed_bytes += p->bytes;
         remember_shape (cpu, p->cols, p->group);
         if (matrix->data != weights->embed.data)
@@ -739,8 +766,10 @@ cpu_prepare (TlProgram *program, const TlBackendOptions *options, GError **error
       cpu->width[b] = tl_program_buffer_width (program, b);
       cpu->max_width = MAX (cpu->max_width, cpu->width[b]);
     }
-  cpu->packed[0] = pack_list (cpu, &program->pre);
+  cpu->slab_size = packed_size (&program->body) + packed_size (&program->pre) + packed_size (&program->post);
+  cpu->slab = tl_packed_memory_new (cpu->slab_size);
   cpu->packed[1] = pack_list (cpu, &program->body);
+  cpu->packed[0] = pack_list (cpu, &program->pre);
   cpu->packed[2] = pack_list (cpu, &program->post);
   cpu->n_workers = options->threads ? options->threads
                    : cpu->packed_bytes < ONE_THREAD_BYTES ? 1 : tl_pool_size (tl_pool_get ());

@@ -93,7 +93,6 @@ tl_packed_matrix_init (TlPackedMatrix *p, const TlMatrix *m, gpointer memory)
   describe (p, m);
   p->owned = memory == NULL;
   p->blocks = memory ? memory : tl_packed_memory_new (p->bytes);
-  memset (p->blocks, 0, p->bytes);
   for (guint r = 0; r < m->rows; r++)
     {
       guint8 *block = p->blocks + r / TL_TILE_ROWS * p->block_bytes;

@@ -35,7 +35,7 @@ typedef struct
 /* Bytes that tl_packed_matrix_init() needs; a caller that packs several matrices in the order they are used gives the
  * memory itself. */
 gsize tl_packed_matrix_size (const TlMatrix *m);
-/* memory: 64-byte aligned and at least tl_packed_matrix_size(); NULL: allocated here, freed by clear() */
+/* memory: zeroed, 64-byte aligned and at least tl_packed_matrix_size(); NULL: allocated here, freed by clear() */
 void tl_packed_matrix_init (TlPackedMatrix *p, const TlMatrix *m, gpointer memory);
 void tl_packed_matrix_clear (TlPackedMatrix *p);
 /* Page-aligned memory for weights, in huge pages where the system has them; zeroed. */
