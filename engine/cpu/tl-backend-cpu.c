@@ -725,9 +725,10 @@ packed_size (const TlOpList *list)
   return size;
 }
 
-/* packs one list's matrices in the order of their use; the file's pages are not needed again */
+/* packs one list's matrices in the order of their use into memory `at`; the file's pages are given back at once (the
+ * embedding's come again one by one as tokens are looked up) */
 static TlPackedMatrix *
-pack_list (Cpu *cpu, const TlOpList *list)
+pack_list (Cpu *cpu, const TlOpList *list, guint8 *at)
 {
   TlWeights *weights = cpu->base.program->weights;
   TlPackedMatrix *packed = g_new0 (TlPackedMatrix, 3 * list->n + 1);
@@ -736,11 +737,11 @@ pack_list (Cpu *cpu, const TlOpList *list)
       {
         const TlMatrix *matrix = &list->ops[i].matrix[m];
         TlPackedMatrix *p = &packed[3 * i + m];
-        tl_packed_matrix_init (p, matrix, (guint8 *) cpu->slab + cpu->packed_bytes);
+        tl_packed_matrix_init (p, matrix, at);
+        at += p->bytes;
         cpu->packed_bytes += p->bytes;
         remember_shape (cpu, p->cols, p->group);
-        if (matrix->data != weights->embed.data)
-          tl_checkpoint_release_pages (weights->checkpoint, matrix->data, matrix->rows * tl_matrix_row_bytes (matrix));
+        tl_checkpoint_release_pages (weights->checkpoint, matrix->data, matrix->rows * tl_matrix_row_bytes (matrix));
       }
   return packed;
 }
@@ -766,11 +767,13 @@ cpu_prepare (TlProgram *program, const TlBackendOptions *options, GError **error
       cpu->width[b] = tl_program_buffer_width (program, b);
       cpu->max_width = MAX (cpu->max_width, cpu->width[b]);
     }
-  cpu->slab_size = packed_size (&program->body) + packed_size (&program->pre) + packed_size (&program->post);
-  cpu->slab = tl_packed_memory_new (cpu->slab_size);
-  cpu->packed[1] = pack_list (cpu, &program->body);
-  cpu->packed[0] = pack_list (cpu, &program->pre);
-  cpu->packed[2] = pack_list (cpu, &program->post);
+  gsize body = packed_size (&program->body), pre = packed_size (&program->pre);
+  cpu->slab_size = body + pre + packed_size (&program->post);
+  guint8 *slab = cpu->slab = tl_packed_memory_new (cpu->slab_size);
+  /* the head, mostly the largest, is packed first: the peak is then little more than what stays */
+  cpu->packed[2] = pack_list (cpu, &program->post, slab + body + pre);
+  cpu->packed[1] = pack_list (cpu, &program->body, slab);
+  cpu->packed[0] = pack_list (cpu, &program->pre, slab + body);
   cpu->n_workers = options->threads ? options->threads
                    : cpu->packed_bytes < ONE_THREAD_BYTES ? 1 : tl_pool_size (tl_pool_get ());
   cpu->workers = g_new0 (Worker, cpu->n_workers);
