@@ -102,6 +102,11 @@ begin_in_engine (GstTlDecode *self, TlReply *reply, GError **error)
     return FALSE;
   reply->report.load = now () - waited;
   reply->began = now ();
+  if (gst_buffer_get_size (reply->prompt) % sizeof (gint32) != 0) {
+    g_set_error (error, GST_STREAM_ERROR, GST_STREAM_ERROR_FORMAT,
+        "a prompt of %zu bytes is no whole number of 32-bit ids; send each id whole", gst_buffer_get_size (reply->prompt));
+    return FALSE;
+  }
   if (!(conversation = conversation_for (self, model, id ? id : "", error)))
     return FALSE;
   config = config_for_prompt (self);

@@ -426,12 +426,21 @@ gst_tl_decode_cancel (GstTlDecode *self, gboolean flush)
     gst_element_call_async (GST_ELEMENT (self), flush_downstream, NULL, NULL);
 }
 
+/* tltokenize must know that the next prompt begins a conversation */
+static void
+tell_reset (GstTlDecode *self)
+{
+  gst_pad_push_event (self->sinkpad, gst_event_new_custom (GST_EVENT_CUSTOM_UPSTREAM,
+          gst_structure_new_empty (TL_EVENT_RESET)));
+}
+
 static void
 gst_tl_decode_reset (GstTlDecode *self)
 {
   g_mutex_lock (&self->lock);
   self->forget = TRUE;
   g_mutex_unlock (&self->lock);
+  tell_reset (self);
   gst_tl_decode_cancel (self, TRUE);
 }
 
@@ -476,8 +485,10 @@ on_flush_stop (GstTlDecode *self, GstEvent *event)
   self->upstream_flushing = self->eos_sent = self->resend = FALSE;
   self->forget = self->forget || self->reset_on_flush;
   self->srcresult = self->active ? GST_FLOW_OK : GST_FLOW_FLUSHING;
-  gboolean active = self->active;
+  gboolean active = self->active, reset = self->reset_on_flush;
   g_mutex_unlock (&self->lock);
+  if (reset)
+    tell_reset (self);
   gst_event_replace (&self->segment_event, NULL);
   g_cancellable_reset (self->waiting);
   if (gst_pad_has_current_caps (self->sinkpad))
@@ -538,6 +549,11 @@ gst_tl_decode_src_event (GstPad *pad, GstObject *parent, GstEvent *event)
     gst_event_unref (event);
     return TRUE;
   }
+  if (tl_event_is (event, TL_EVENT_RESET)) {
+    gst_tl_decode_reset (GST_TL_DECODE (parent));
+    gst_event_unref (event);
+    return TRUE;
+  }
   return gst_pad_push_event (GST_TL_DECODE (parent)->sinkpad, event);
 }
 
@@ -574,6 +590,17 @@ queue_query (GstTlDecode *self, GstQuery *query)
 }
 
 static gboolean
+answer_caps (GstTlDecode *self, GstStaticPadTemplate *pad, GstQuery *query)
+{
+  GstCaps *filter;
+
+  gst_query_parse_caps (query, &filter);
+  g_autoptr (GstCaps) caps = tl_caps_for_pad (&self->holder, pad, filter);
+  gst_query_set_caps_result (query, caps);
+  return TRUE;
+}
+
+static gboolean
 gst_tl_decode_sink_query (GstPad *pad, GstObject *parent, GstQuery *query)
 {
   GstTlDecode *self = GST_TL_DECODE (parent);
@@ -583,19 +610,8 @@ gst_tl_decode_sink_query (GstPad *pad, GstObject *parent, GstQuery *query)
       return tl_model_holder_answer (&self->holder, query) || gst_pad_query_default (pad, parent, query);
     case GST_QUERY_ALLOCATION:
       return FALSE;
-    case GST_QUERY_CAPS:{
-      GstCaps *filter;
-      g_autoptr (GstCaps) caps = gst_pad_get_pad_template_caps (pad);
-
-      gst_query_parse_caps (query, &filter);
-      if (filter) {
-        GstCaps *common = gst_caps_intersect (filter, caps);
-        gst_query_set_caps_result (query, common);
-        gst_caps_unref (common);
-      } else
-        gst_query_set_caps_result (query, caps);
-      return TRUE;
-    }
+    case GST_QUERY_CAPS:
+      return answer_caps (self, &sink_template, query);
     case GST_QUERY_DRAIN:
       return queue_query (self, query);
     default:
@@ -612,6 +628,8 @@ gst_tl_decode_src_query (GstPad *pad, GstObject *parent, GstQuery *query)
 
   if (tl_model_holder_answer (&self->holder, query))
     return TRUE;
+  if (GST_QUERY_TYPE (query) == GST_QUERY_CAPS)
+    return answer_caps (self, &src_template, query);
   if (GST_QUERY_TYPE (query) != GST_QUERY_LATENCY)
     return gst_pad_query_default (pad, parent, query);
   if (!gst_pad_peer_query (self->sinkpad, query))
@@ -861,6 +879,7 @@ gst_tl_decode_init (GstTlDecode *self)
   gst_segment_init (&self->segment, GST_FORMAT_TIME);
 
   self->sinkpad = gst_pad_new_from_static_template (&sink_template, "sink");
+  GST_PAD_SET_ACCEPT_TEMPLATE (self->sinkpad);
   gst_pad_set_chain_function (self->sinkpad, gst_tl_decode_chain);
   gst_pad_set_event_function (self->sinkpad, gst_tl_decode_sink_event);
   gst_pad_set_query_function (self->sinkpad, gst_tl_decode_sink_query);

@@ -36,6 +36,7 @@ struct _GstTlDetokenize
   GString *held;                /* text of no buffer yet; cumulative: all of the reply */
   TlTextInfo info;              /* of held */
   GstClockTime pts, end;
+  gboolean begins;              /* no text of this reply has left */
   GQueue ready;                 /* GstBuffer */
   gboolean tagged;              /* this stream has its LANGUAGE tag */
 };
@@ -53,6 +54,9 @@ emit (GstTlDetokenize *self, gsize length)
   GST_BUFFER_PTS (buffer) = self->pts;
   GST_BUFFER_DURATION (buffer) = self->end > self->pts ? self->end - self->pts : 0;
   GST_BUFFER_FLAG_SET (buffer, GST_BUFFER_FLAG_NON_DROPPABLE);
+  if (self->begins)
+    GST_BUFFER_FLAG_SET (buffer, GST_BUFFER_FLAG_DISCONT);
+  self->begins = FALSE;
   tl_text_meta_add (buffer, &self->info);
   g_queue_push_tail (&self->ready, buffer);
   if (self->mode == TL_MODE_CUMULATIVE) {
@@ -130,10 +134,29 @@ open_reply (GstTlDetokenize *self, const TlTokenInfo *info, GstBuffer *input)
   close_reply (self);           /* a source without brackets: the id says it */
   self->info = (TlTextInfo) { info->prompt_id, info->index, info->index };
   self->pts = GST_BUFFER_PTS (input);
+  self->begins = TRUE;
   self->detokenizer = tl_engine_detokenizer_new (self->model, self->skip_special, &error);
   if (!self->detokenizer)
     GST_ELEMENT_ERROR (self, STREAM, DECODE, ("%s: %s", GST_ELEMENT_NAME (self), error->message), (NULL));
   return self->detokenizer != NULL;
+}
+
+static GstFlowReturn
+check_input (GstTlDetokenize *self, GstBuffer *input)
+{
+  gsize size = gst_buffer_get_size (input);
+
+  if (!self->model) {
+    GST_ELEMENT_ERROR (self, CORE, NEGOTIATION, ("%s: tokens without caps; put tldecode before it",
+            GST_ELEMENT_NAME (self)), (NULL));
+    return GST_FLOW_NOT_NEGOTIATED;
+  }
+  if (size % sizeof (gint32) != 0) {
+    GST_ELEMENT_ERROR (self, STREAM, DECODE, ("%s: a buffer of %zu bytes is no whole number of 32-bit ids; send each id "
+            "whole", GST_ELEMENT_NAME (self), size), (NULL));
+    return GST_FLOW_ERROR;
+  }
+  return GST_FLOW_OK;
 }
 
 static GstFlowReturn
@@ -142,27 +165,25 @@ gst_tl_detokenize_submit (GstBaseTransform *trans, gboolean is_discont, GstBuffe
   GstTlDetokenize *self = GST_TL_DETOKENIZE (trans);
   TlTokenInfo info = { 0 };
   GstMapInfo map;
-  gboolean ok = self->model != NULL;
+  GstFlowReturn ret = check_input (self, input);
 
-  if (!ok)
-    GST_ELEMENT_ERROR (self, CORE, NEGOTIATION, ("%s: tokens without caps; put tldecode before it",
-            GST_ELEMENT_NAME (self)), (NULL));
   tl_token_meta_get (input, &info);
-  ok = ok && open_reply (self, &info, input) && gst_buffer_map (input, &map, GST_MAP_READ);
-  if (!ok) {
+  if (ret == GST_FLOW_OK && (!open_reply (self, &info, input) || !gst_buffer_map (input, &map, GST_MAP_READ)))
+    ret = GST_FLOW_ERROR;
+  if (ret != GST_FLOW_OK) {
     gst_buffer_unref (input);
-    return GST_FLOW_ERROR;
+    return ret;
   }
   guint n = map.size / sizeof (gint32);
   GstClockTime each = GST_BUFFER_DURATION_IS_VALID (input) && n ? GST_BUFFER_DURATION (input) / n : 0;
 
   for (guint i = 0; i < n; i++) {
     g_autoptr (GBytes) text = tl_engine_detokenizer_push (self->detokenizer, ((const gint32 *) map.data)[i]);
-    GstClockTime start = GST_BUFFER_PTS (input) + i * each;
+    GstClockTime start = GST_BUFFER_PTS_IS_VALID (input) ? GST_BUFFER_PTS (input) + i * each : GST_CLOCK_TIME_NONE;
 
     if (self->held->len == 0 || self->mode == TL_MODE_CUMULATIVE)
       self->pts = start;
-    self->end = start + each;
+    self->end = GST_CLOCK_TIME_IS_VALID (start) ? start + each : GST_CLOCK_TIME_NONE;
     self->info.last_index = info.index + i;
     append (self, text);
     emit_units (self, g_bytes_get_size (text) > 0);
@@ -268,7 +289,17 @@ gst_tl_detokenize_query (GstBaseTransform *trans, GstPadDirection direction, Gst
 static GstCaps *
 gst_tl_detokenize_transform_caps (GstBaseTransform *trans, GstPadDirection direction, GstCaps *caps, GstCaps *filter)
 {
-  return gst_static_pad_template_get_caps (direction == GST_PAD_SINK ? &src_template : &sink_template);
+  g_autoptr (GstCaps) text = gst_static_pad_template_get_caps (&src_template);
+
+  if (direction == GST_PAD_SRC)
+    return tl_caps_for_pad (&GST_TL_DETOKENIZE (trans)->holder, &sink_template, filter);
+  return filter ? gst_caps_intersect_full (filter, text, GST_CAPS_INTERSECT_FIRST) : g_steal_pointer (&text);
+}
+
+static gboolean
+gst_tl_detokenize_accept_caps (GstBaseTransform *trans, GstPadDirection direction, GstCaps *caps)
+{
+  return tl_caps_fit_template (direction == GST_PAD_SINK ? &sink_template : &src_template, caps);
 }
 
 static void
@@ -371,6 +402,7 @@ gst_tl_detokenize_class_init (GstTlDetokenizeClass *klass)
   trans->sink_event = gst_tl_detokenize_sink_event;
   trans->query = gst_tl_detokenize_query;
   trans->transform_caps = gst_tl_detokenize_transform_caps;
+  trans->accept_caps = gst_tl_detokenize_accept_caps;
   gst_element_class_add_static_pad_template (element, &sink_template);
   gst_element_class_add_static_pad_template (element, &src_template);
   gst_element_class_set_static_metadata (element, "Detokenizer of a language model", "Text/LLM/Filter",

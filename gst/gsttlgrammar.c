@@ -28,7 +28,48 @@ GST_ELEMENT_REGISTER_DEFINE (tlgrammar, "tlgrammar", GST_RANK_NONE, GST_TYPE_TL_
 static GstFlowReturn
 gst_tl_grammar_transform_ip (GstBaseTransform *trans, GstBuffer *buffer)
 {
-  return GST_FLOW_OK;
+  if (gst_pad_has_current_caps (GST_BASE_TRANSFORM_SINK_PAD (trans)))
+    return GST_FLOW_OK;
+  GST_ELEMENT_ERROR (trans, CORE, NEGOTIATION, ("%s: data without caps; put tltokenize before it",
+          GST_ELEMENT_NAME (trans)), (NULL));
+  return GST_FLOW_NOT_NEGOTIATED;
+}
+
+/* ---- caps and context */
+
+/* without a model, which type=none does not need, any vocabulary passes */
+static gboolean
+gst_tl_grammar_set_caps (GstBaseTransform *trans, GstCaps *in, GstCaps *out)
+{
+  g_autoptr (GObject) model = tl_model_holder_find (&GST_TL_GRAMMAR (trans)->holder);
+
+  return !model || tl_caps_check_vocab (GST_ELEMENT (trans), in, model);
+}
+
+static GstCaps *
+gst_tl_grammar_transform_caps (GstBaseTransform *trans, GstPadDirection direction, GstCaps *caps, GstCaps *filter)
+{
+  return filter ? gst_caps_intersect_full (filter, caps, GST_CAPS_INTERSECT_FIRST) : gst_caps_ref (caps);
+}
+
+static gboolean
+gst_tl_grammar_accept_caps (GstBaseTransform *trans, GstPadDirection direction, GstCaps *caps)
+{
+  return tl_caps_fit_template (&sink_template, caps);
+}
+
+static gboolean
+gst_tl_grammar_query (GstBaseTransform *trans, GstPadDirection direction, GstQuery *query)
+{
+  return tl_model_holder_answer (&GST_TL_GRAMMAR (trans)->holder, query)
+      || GST_BASE_TRANSFORM_CLASS (gst_tl_grammar_parent_class)->query (trans, direction, query);
+}
+
+static void
+gst_tl_grammar_set_context (GstElement *element, GstContext *context)
+{
+  tl_model_holder_set_context (&GST_TL_GRAMMAR (element)->holder, context);
+  GST_ELEMENT_CLASS (gst_tl_grammar_parent_class)->set_context (element, context);
 }
 
 /* ---- state changes */
@@ -43,7 +84,12 @@ gst_tl_grammar_change_state (GstElement *element, GstStateChange transition)
         ("%s: grammars are not available in this version; set type=none", GST_ELEMENT_NAME (self)), (NULL));
     return GST_STATE_CHANGE_FAILURE;
   }
-  return GST_ELEMENT_CLASS (gst_tl_grammar_parent_class)->change_state (element, transition);
+  if (transition == GST_STATE_CHANGE_NULL_TO_READY && !tl_model_holder_open (&self->holder))
+    return GST_STATE_CHANGE_FAILURE;
+  GstStateChangeReturn ret = GST_ELEMENT_CLASS (gst_tl_grammar_parent_class)->change_state (element, transition);
+  if (transition == GST_STATE_CHANGE_READY_TO_NULL)
+    tl_model_holder_release (&self->holder);
+  return ret;
 }
 
 /* ---- properties */
@@ -100,13 +146,20 @@ gst_tl_grammar_class_init (GstTlGrammarClass *klass)
 {
   GObjectClass *object = G_OBJECT_CLASS (klass);
   GstElementClass *element = GST_ELEMENT_CLASS (klass);
+  GstBaseTransformClass *trans = GST_BASE_TRANSFORM_CLASS (klass);
 
   object->set_property = gst_tl_grammar_set_property;
   object->get_property = gst_tl_grammar_get_property;
   object->finalize = gst_tl_grammar_finalize;
   tl_properties_install (object, TL_ON_GRAMMAR);
   element->change_state = gst_tl_grammar_change_state;
-  GST_BASE_TRANSFORM_CLASS (klass)->transform_ip = gst_tl_grammar_transform_ip;
+  element->set_context = gst_tl_grammar_set_context;
+  trans->transform_ip = gst_tl_grammar_transform_ip;
+  trans->transform_ip_on_passthrough = TRUE;
+  trans->set_caps = gst_tl_grammar_set_caps;
+  trans->transform_caps = gst_tl_grammar_transform_caps;
+  trans->accept_caps = gst_tl_grammar_accept_caps;
+  trans->query = gst_tl_grammar_query;
   gst_element_class_add_static_pad_template (element, &sink_template);
   gst_element_class_add_static_pad_template (element, &src_template);
   gst_element_class_set_static_metadata (element, "Constraint of a reply", "Text/LLM/Filter",

@@ -23,7 +23,7 @@ struct _GstTlSink
   GString *reply;
   gsize sentence_start;         /* bytes of reply already told as sentences */
   TlTextInfo info;              /* of the newest text */
-  guint64 prompt_id;
+  guint64 prompt_id, flushed_id; /* of the open reply; of one that a flush closed */
   gboolean open;
 };
 
@@ -112,8 +112,10 @@ gst_tl_sink_render (GstBaseSink *base, GstBuffer *buffer)
   gst_buffer_unmap (buffer, &map);
   gboolean known = tl_text_meta_get (buffer, &info);
 
-  if (!self->open || info.prompt_id != self->prompt_id)
+  if (!self->open || info.prompt_id != self->prompt_id) {
+    close_reply (self, "stop"); /* a source without brackets */
     open_reply (self, info.prompt_id);
+  }
   /* mode=cumulative repeats the reply from its first token */
   if (known && self->reply->len > 0 && info.first_index == 0 && g_str_has_prefix (text, self->reply->str))
     g_string_truncate (self->reply, 0);
@@ -138,14 +140,18 @@ gst_tl_sink_event (GstBaseSink *base, GstEvent *event)
   if (tl_event_is (event, TL_EVENT_START)) {
     gst_structure_get_uint64 (gst_event_get_structure (event), "prompt-id", &prompt_id);
     close_reply (self, "cancelled");    /* its end was flushed away */
+    self->flushed_id = 0;
     open_reply (self, prompt_id);
   } else if (tl_event_is (event, TL_EVENT_END)) {
     const char *reason = gst_structure_get_string (gst_event_get_structure (event), "reason");
 
     gst_structure_get_uint64 (gst_event_get_structure (event), "prompt-id", &prompt_id);
-    if (!self->open)            /* flushed: the end closes what was heard */
+    if (!self->open && prompt_id != self->flushed_id)   /* its start was flushed away */
       open_reply (self, prompt_id);
     close_reply (self, reason ? reason : "stop");
+  } else if (GST_EVENT_TYPE (event) == GST_EVENT_FLUSH_STOP && self->open) {
+    self->flushed_id = self->prompt_id;
+    close_reply (self, "cancelled");
   } else if (GST_EVENT_TYPE (event) == GST_EVENT_EOS)
     close_reply (self, "stop");
   return GST_BASE_SINK_CLASS (gst_tl_sink_parent_class)->event (base, event);
@@ -155,6 +161,7 @@ static gboolean
 gst_tl_sink_stop (GstBaseSink *base)
 {
   GST_TL_SINK (base)->open = FALSE;
+  GST_TL_SINK (base)->flushed_id = 0;
   return TRUE;
 }
 

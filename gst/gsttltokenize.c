@@ -38,9 +38,12 @@ struct _GstTlTokenize
   GByteArray *text;             /* received and not yet part of a prompt */
   GQueue prompts;               /* GstBuffer, ready to go out */
   GstClockTime pts, duration;   /* of the text's first buffer */
-  gboolean bytes_segment, caps_sent, segment_sent, first_turn;
+  gboolean bytes_segment, caps_sent, segment_sent;
   GstSegment segment;
-  char *role;                   /* from prompt-options, for the next prompt */
+  GHashTable *begun;            /* ids of the conversations that have had a prompt */
+  GstStructure *options;        /* prompt-options, for the next prompt */
+
+  int reset;                    /* atomic: the decoder has forgotten its conversations */
 };
 
 G_DEFINE_FINAL_TYPE (GstTlTokenize, gst_tl_tokenize, GST_TYPE_BASE_TRANSFORM)
@@ -119,9 +122,21 @@ encode_within (GstTlTokenize *self, const char *rendered, const char *text, guin
   return g_steal_pointer (&ids);
 }
 
-static gboolean
-keeps_history (GstTlTokenize *self)
+static const char *
+option (GstStructure *options, const char *name, const char *otherwise)
 {
+  const char *value = options ? gst_structure_get_string (options, name) : NULL;
+
+  return value ? value : otherwise;
+}
+
+static gboolean
+keeps_history (GstTlTokenize *self, GstStructure *options)
+{
+  const char *asked = option (options, "history", NULL);
+
+  if (asked)
+    return g_str_equal (asked, "keep");
   return self->history == TL_HISTORY_KEEP
       || (self->history == TL_HISTORY_AUTO && tl_engine_model_keeps_history (self->model));
 }
@@ -130,7 +145,8 @@ keeps_history (GstTlTokenize *self)
 static gboolean
 add_prompt (GstTlTokenize *self, const char *bytes, gsize length)
 {
-  g_autofree char *system_prompt = NULL, *chat_template = NULL, *role = g_steal_pointer (&self->role);
+  g_autofree char *system_prompt = NULL, *chat_template = NULL;
+  g_autoptr (GstStructure) options = g_steal_pointer (&self->options);
   g_autoptr (GError) error = NULL;
   g_autoptr (GArray) ids = NULL;
   const char *bad;
@@ -159,15 +175,19 @@ add_prompt (GstTlTokenize *self, const char *bytes, gsize length)
   guint context = tl_engine_model_context_size (self->model);
   limit = MIN (limit > 0 ? limit : G_MAXUINT, context - 1);
 
+  const char *conversation = option (options, "conversation", "");
+  if (g_atomic_int_compare_and_exchange (&self->reset, TRUE, FALSE))
+    g_hash_table_remove_all (self->begun);
+  gboolean first_turn = !keeps_history (self, options) || !g_hash_table_contains (self->begun, conversation);
   g_autofree char *rendered = tl_engine_render (self->model, chat_template ? chat_template : "none", system_prompt,
-      role ? role : "user", text, self->first_turn || !keeps_history (self), &error);
+      option (options, "role", "user"), text, first_turn, &error);
   if (rendered)
     ids = encode_within (self, rendered, text, limit, overflow, &error);
   if (!ids) {
     GST_ELEMENT_ERROR (self, STREAM, ENCODE, ("%s: %s", GST_ELEMENT_NAME (self), error->message), (NULL));
     return FALSE;
   }
-  self->first_turn = FALSE;
+  g_hash_table_add (self->begun, g_strdup (conversation));
 
   GstBuffer *buffer = gst_buffer_new_memdup (ids->data, ids->len * sizeof (gint32));
   GST_BUFFER_PTS (buffer) = GST_CLOCK_TIME_IS_VALID (self->pts) ? self->pts : self->segment.position;
@@ -282,6 +302,7 @@ forget (GstTlTokenize *self)
 {
   g_byte_array_set_size (self->text, 0);
   g_queue_clear_full (&self->prompts, (GDestroyNotify) gst_buffer_unref);
+  g_clear_pointer (&self->options, gst_structure_free);
 }
 
 static void
@@ -315,8 +336,9 @@ gst_tl_tokenize_sink_event (GstBaseTransform *trans, GstEvent *event)
       on_segment (self, event);
       gst_event_unref (event);
       return TRUE;
-    case GST_EVENT_STREAM_START:
-      self->first_turn = TRUE;
+    case GST_EVENT_STREAM_START:       /* as after concat: the old stream's prompt ends, a new conversation begins */
+      drain (self);
+      g_hash_table_remove_all (self->begun);
       break;
     case GST_EVENT_EOS:
       drain (self);
@@ -330,14 +352,24 @@ gst_tl_tokenize_sink_event (GstBaseTransform *trans, GstEvent *event)
       if (tl_event_is (event, TL_EVENT_FINAL_TRANSCRIPT))
         drain (self);
       if (tl_event_is (event, TL_EVENT_OPTIONS)) {
-        g_free (self->role);
-        self->role = g_strdup (gst_structure_get_string (gst_event_get_structure (event), "role"));
+        g_clear_pointer (&self->options, gst_structure_free);
+        self->options = gst_structure_copy (gst_event_get_structure (event));
       }
       break;
     default:
       break;
   }
   return GST_BASE_TRANSFORM_CLASS (gst_tl_tokenize_parent_class)->sink_event (trans, event);
+}
+
+static gboolean
+gst_tl_tokenize_src_event (GstBaseTransform *trans, GstEvent *event)
+{
+  if (!tl_event_is (event, TL_EVENT_RESET))
+    return GST_BASE_TRANSFORM_CLASS (gst_tl_tokenize_parent_class)->src_event (trans, event);
+  g_atomic_int_set (&GST_TL_TOKENIZE (trans)->reset, TRUE);
+  gst_event_unref (event);
+  return TRUE;
 }
 
 static gboolean
@@ -350,7 +382,17 @@ gst_tl_tokenize_query (GstBaseTransform *trans, GstPadDirection direction, GstQu
 static GstCaps *
 gst_tl_tokenize_transform_caps (GstBaseTransform *trans, GstPadDirection direction, GstCaps *caps, GstCaps *filter)
 {
-  return gst_static_pad_template_get_caps (direction == GST_PAD_SINK ? &src_template : &sink_template);
+  g_autoptr (GstCaps) text = gst_static_pad_template_get_caps (&sink_template);
+
+  if (direction == GST_PAD_SINK)
+    return tl_caps_for_pad (&GST_TL_TOKENIZE (trans)->holder, &src_template, filter);
+  return filter ? gst_caps_intersect_full (filter, text, GST_CAPS_INTERSECT_FIRST) : g_steal_pointer (&text);
+}
+
+static gboolean
+gst_tl_tokenize_accept_caps (GstBaseTransform *trans, GstPadDirection direction, GstCaps *caps)
+{
+  return tl_caps_fit_template (direction == GST_PAD_SINK ? &sink_template : &src_template, caps);
 }
 
 static void
@@ -372,7 +414,8 @@ gst_tl_tokenize_change_state (GstElement *element, GstStateChange transition)
   if (transition == GST_STATE_CHANGE_READY_TO_PAUSED) {
     gst_segment_init (&self->segment, GST_FORMAT_TIME);
     self->bytes_segment = self->caps_sent = self->segment_sent = FALSE;
-    self->first_turn = TRUE;
+    g_hash_table_remove_all (self->begun);
+    g_atomic_int_set (&self->reset, FALSE);
     self->model = tl_model_holder_find (&self->holder);
   }
   GstStateChangeReturn ret = GST_ELEMENT_CLASS (gst_tl_tokenize_parent_class)->change_state (element, transition);
@@ -439,7 +482,7 @@ gst_tl_tokenize_finalize (GObject *object)
   g_byte_array_unref (self->text);
   g_free (self->system_prompt);
   g_free (self->chat_template);
-  g_free (self->role);
+  g_hash_table_unref (self->begun);
   tl_model_holder_clear (&self->holder);
   G_OBJECT_CLASS (gst_tl_tokenize_parent_class)->finalize (object);
 }
@@ -462,7 +505,9 @@ gst_tl_tokenize_class_init (GstTlTokenizeClass *klass)
   trans->generate_output = gst_tl_tokenize_generate;
   trans->sink_event = gst_tl_tokenize_sink_event;
   trans->query = gst_tl_tokenize_query;
+  trans->src_event = gst_tl_tokenize_src_event;
   trans->transform_caps = gst_tl_tokenize_transform_caps;
+  trans->accept_caps = gst_tl_tokenize_accept_caps;
   gst_element_class_add_static_pad_template (element, &sink_template);
   gst_element_class_add_static_pad_template (element, &src_template);
   gst_element_class_set_static_metadata (element, "Tokenizer of a language model", "Text/LLM/Filter",
@@ -475,6 +520,6 @@ gst_tl_tokenize_init (GstTlTokenize *self)
   tl_model_holder_init (&self->holder, GST_ELEMENT (self));
   self->text = g_byte_array_new ();
   self->chat_template = g_strdup ("auto");
-  self->first_turn = TRUE;
+  self->begun = g_hash_table_new_full (g_str_hash, g_str_equal, g_free, NULL);
   gst_segment_init (&self->segment, GST_FORMAT_TIME);
 }

@@ -13,6 +13,27 @@ tl_caps_new_tokens (GObject *model, const char *role)
       G_TYPE_STRING, role, NULL);
 }
 
+/* what a CAPS query on a token pad is told: the template, and the vocabulary once the element has its model */
+GstCaps *
+tl_caps_for_pad (TlModelHolder *holder, GstStaticPadTemplate *pad, GstCaps *filter)
+{
+  g_autoptr (GObject) model = tl_model_holder_get (holder);
+  g_autoptr (GstCaps) caps = gst_caps_make_writable (gst_static_pad_template_get_caps (pad));
+
+  if (model)
+    gst_caps_set_simple (caps, "vocab", G_TYPE_STRING, tl_engine_model_vocab_hash (model), NULL);
+  return filter ? gst_caps_intersect_full (filter, caps, GST_CAPS_INTERSECT_FIRST) : g_steal_pointer (&caps);
+}
+
+/* what an ACCEPT_CAPS query is told: any vocabulary, so that a wrong one comes as far as tl_caps_check_vocab() */
+gboolean
+tl_caps_fit_template (GstStaticPadTemplate *pad, GstCaps *caps)
+{
+  g_autoptr (GstCaps) allowed = gst_static_pad_template_get_caps (pad);
+
+  return gst_caps_is_subset (caps, allowed);
+}
+
 /* FALSE after an element error when @caps were made with another vocabulary than @model's */
 gboolean
 tl_caps_check_vocab (GstElement *element, GstCaps *caps, GObject *model)

@@ -1,6 +1,8 @@
 /* gst/tl-caps.h — the media types between the elements and the check that both sides mean one vocabulary. */
 #pragma once
 
+#include "tl-model-context.h"
+
 #include <gst/gst.h>
 
 G_BEGIN_DECLS
@@ -11,6 +13,8 @@ G_BEGIN_DECLS
 #define GST_TL_TEXT_IN_CAPS GST_TL_TEXT_CAPS "; text/plain"
 
 GstCaps *tl_caps_new_tokens (GObject *model, const char *role);
+GstCaps *tl_caps_for_pad (TlModelHolder *holder, GstStaticPadTemplate *pad, GstCaps *filter);
+gboolean tl_caps_fit_template (GstStaticPadTemplate *pad, GstCaps *caps);
 gboolean tl_caps_check_vocab (GstElement *element, GstCaps *caps, GObject *model);
 
 G_END_DECLS

@@ -28,12 +28,21 @@ struct _TlEngineDetokenizer
 /* ---- model */
 
 GObject *
-tl_engine_model_open (const char *path, const char *device, GError **error)
+tl_engine_model_open (const char *path, const char *device, guint64 max_cache_bytes, GError **error)
 {
   const char *actual = g_str_equal (device, "auto") ? "cpu" : device;
-  g_autoptr (TlModel) model = g_object_new (TL_TYPE_MODEL, "path", path, "device", actual, NULL);
+  g_autoptr (TlModel) model = g_object_new (TL_TYPE_MODEL, "path", path, "device", actual, "max-cache-bytes",
+      max_cache_bytes, NULL);
+  g_autoptr (GError) why = NULL;
 
-  return tl_model_open (model, error) ? G_OBJECT (g_steal_pointer (&model)) : NULL;
+  if (tl_model_open (model, &why))
+    return G_OBJECT (g_steal_pointer (&model));
+  if (why->domain == TL_ERROR && why->code != TL_ERROR_BAD_FILE)
+    g_propagate_error (error, g_steal_pointer (&why));
+  else
+    g_set_error (error, why->domain, why->code,
+        "%s; model-path must name a whole .tinyloop file, which 'tinyloop convert' makes", why->message);
+  return NULL;
 }
 
 typedef struct

@@ -18,7 +18,8 @@ typedef struct _TlEngineDetokenizer TlEngineDetokenizer;
 typedef void (*TlEngineProgress) (guint percent, gpointer data);
 
 /* ---- model: open maps and validates in milliseconds, load does the rest */
-GObject *tl_engine_model_open (const char *path, const char *device, GError **error);
+/* max_cache_bytes: 0 = no limit */
+GObject *tl_engine_model_open (const char *path, const char *device, guint64 max_cache_bytes, GError **error);
 gboolean tl_engine_model_load (GObject *model, TlEngineProgress progress, gpointer data, GCancellable *cancellable,
     GError **error);
 const char *tl_engine_model_vocab_hash (GObject *model);

@@ -165,9 +165,7 @@ on_wait_cancelled (GCancellable *cancellable, Load *load)
 gboolean
 tl_model_holder_wait (TlModelHolder *holder, GCancellable *cancellable, GError **error)
 {
-  g_mutex_lock (&holder->lock);
-  g_autoptr (GObject) model = holder->model ? g_object_ref (holder->model) : NULL;
-  g_mutex_unlock (&holder->lock);
+  g_autoptr (GObject) model = tl_model_holder_get (holder);
   Load *load = model ? g_object_get_data (model, LOAD_KEY) : NULL;
   gboolean ok;
 
@@ -197,21 +195,22 @@ entry_free (Entry *entry)
 }
 
 static char *
-table_key (const char *path, const char *device)
+table_key (const char *path, const char *device, guint64 max_cache_bytes)
 {
   GStatBuf st;
 
   if (g_stat (path, &st) != 0)
-    return g_strdup_printf ("%s|%s", path, device);
-  return g_strdup_printf ("%" G_GUINT64_FORMAT ":%" G_GUINT64_FORMAT ":%" G_GINT64_FORMAT ":%" G_GINT64_FORMAT ".%ld|%s",
+    return g_strdup_printf ("%s|%s|%" G_GUINT64_FORMAT, path, device, max_cache_bytes);
+  return g_strdup_printf ("%" G_GUINT64_FORMAT ":%" G_GUINT64_FORMAT ":%" G_GINT64_FORMAT ":%" G_GINT64_FORMAT ".%ld|%s|%"
+      G_GUINT64_FORMAT,
       (guint64) st.st_dev, (guint64) st.st_ino, (gint64) st.st_size, (gint64) st.st_mtime, (long) st.st_mtim.tv_nsec,
-      device);
+      device, max_cache_bytes);
 }
 
 static GObject *
-table_open (const char *path, const char *device, GError **error)
+table_open (const char *path, const char *device, guint64 max_cache_bytes, GError **error)
 {
-  g_autofree char *key = table_key (path, device);
+  g_autofree char *key = table_key (path, device, max_cache_bytes);
   GObject *model;
   Entry *entry;
 
@@ -230,7 +229,7 @@ table_open (const char *path, const char *device, GError **error)
   if (!model) {
     entry->opening = TRUE;
     g_mutex_unlock (&table_lock);
-    model = tl_engine_model_open (path, device, error);
+    model = tl_engine_model_open (path, device, max_cache_bytes, error);
     if (model)
       load_attach (model);
     g_mutex_lock (&table_lock);
@@ -296,12 +295,13 @@ tl_model_holder_open (TlModelHolder *holder)
 
   g_mutex_lock (&holder->lock);
   g_autofree char *path = g_strdup (holder->path), *device = g_strdup (holder->device);
+  guint64 max_cache_bytes = holder->max_cache_bytes;
   if (holder->given)
     model = g_object_ref (holder->given);
   g_mutex_unlock (&holder->lock);
   if (!model && !path)
     return TRUE;
-  if (!model && !(model = table_open (path, device, &error))) {
+  if (!model && !(model = table_open (path, device, max_cache_bytes, &error))) {
     GST_ELEMENT_ERROR (holder->element, RESOURCE, OPEN_READ, ("%s", error->message), ("model-path=%s", path));
     return FALSE;
   }
@@ -339,6 +339,16 @@ ask_peers (GstElement *element, GstIterator *pads, GstQuery *query)
   return answered;
 }
 
+/* the model in use, without looking for one; transfer full */
+GObject *
+tl_model_holder_get (TlModelHolder *holder)
+{
+  g_mutex_lock (&holder->lock);
+  GObject *model = holder->model ? g_object_ref (holder->model) : NULL;
+  g_mutex_unlock (&holder->lock);
+  return model;
+}
+
 /* the model, looked for in peers and application when there is none yet; transfer full, NULL without message */
 GObject *
 tl_model_holder_find (TlModelHolder *holder)
@@ -346,9 +356,7 @@ tl_model_holder_find (TlModelHolder *holder)
   GObject *model = NULL;
 
   for (int attempt = 0; attempt < 3; attempt++) {
-    g_mutex_lock (&holder->lock);
-    model = holder->model ? g_object_ref (holder->model) : NULL;
-    g_mutex_unlock (&holder->lock);
+    model = tl_model_holder_get (holder);
     if (model || attempt == 2)
       return model;
     if (attempt == 0) {
@@ -400,9 +408,7 @@ tl_model_holder_answer (TlModelHolder *holder, GstQuery *query)
   if (GST_QUERY_TYPE (query) != GST_QUERY_CONTEXT || !gst_query_parse_context_type (query, &type)
       || g_strcmp0 (type, TL_MODEL_CONTEXT) != 0)
     return FALSE;
-  g_mutex_lock (&holder->lock);
-  g_autoptr (GObject) model = holder->model ? g_object_ref (holder->model) : NULL;
-  g_mutex_unlock (&holder->lock);
+  g_autoptr (GObject) model = tl_model_holder_get (holder);
   if (!model)
     return FALSE;
   g_autoptr (GstContext) context = context_new (model);
@@ -427,12 +433,16 @@ tl_model_holder_set_context (TlModelHolder *holder, GstContext *context)
     holder_adopt (holder, model);
 }
 
-/* the three properties every element with a model has; FALSE: not one of them */
+static gboolean
+is_ours (guint id)
+{
+  return id == TL_PROP_MODEL_PATH || id == TL_PROP_MODEL || id == TL_PROP_DEVICE || id == TL_PROP_MAX_CACHE_BYTES;
+}
+
+/* the properties every element with a model has; FALSE: not one of them */
 gboolean
 tl_model_holder_set_property (TlModelHolder *holder, guint id, const GValue *value)
 {
-  gboolean ours = id == TL_PROP_MODEL_PATH || id == TL_PROP_MODEL || id == TL_PROP_DEVICE;
-
   g_mutex_lock (&holder->lock);
   if (id == TL_PROP_MODEL_PATH) {
     g_free (holder->path);
@@ -442,15 +452,15 @@ tl_model_holder_set_property (TlModelHolder *holder, guint id, const GValue *val
     holder->device = g_strdup (g_value_get_string (value) ? g_value_get_string (value) : "auto");
   } else if (id == TL_PROP_MODEL)
     g_set_object (&holder->given, g_value_get_object (value));
+  else if (id == TL_PROP_MAX_CACHE_BYTES)
+    holder->max_cache_bytes = g_value_get_uint64 (value);
   g_mutex_unlock (&holder->lock);
-  return ours;
+  return is_ours (id);
 }
 
 gboolean
 tl_model_holder_get_property (TlModelHolder *holder, guint id, GValue *value)
 {
-  gboolean ours = id == TL_PROP_MODEL_PATH || id == TL_PROP_MODEL || id == TL_PROP_DEVICE;
-
   g_mutex_lock (&holder->lock);
   if (id == TL_PROP_MODEL_PATH)
     g_value_set_string (value, holder->path);
@@ -458,6 +468,8 @@ tl_model_holder_get_property (TlModelHolder *holder, guint id, GValue *value)
     g_value_set_string (value, holder->device);
   else if (id == TL_PROP_MODEL)
     g_value_set_object (value, holder->given ? holder->given : holder->model);
+  else if (id == TL_PROP_MAX_CACHE_BYTES)
+    g_value_set_uint64 (value, holder->max_cache_bytes);
   g_mutex_unlock (&holder->lock);
-  return ours;
+  return is_ours (id);
 }

@@ -17,6 +17,7 @@ typedef struct
   GstElement *element;          /* not owned */
   GMutex lock;                  /* of everything below */
   char *path, *device;
+  guint64 max_cache_bytes;
   GObject *given;               /* property `model` */
   GObject *model;               /* in use, or NULL */
 } TlModelHolder;
@@ -24,6 +25,7 @@ typedef struct
 void tl_model_holder_init (TlModelHolder *holder, GstElement *element);
 void tl_model_holder_clear (TlModelHolder *holder);
 gboolean tl_model_holder_open (TlModelHolder *holder);
+GObject *tl_model_holder_get (TlModelHolder *holder);
 GObject *tl_model_holder_find (TlModelHolder *holder);
 GObject *tl_model_holder_require (TlModelHolder *holder);
 gboolean tl_model_holder_wait (TlModelHolder *holder, GCancellable *cancellable, GError **error);

@@ -85,6 +85,7 @@ static const Row rows[] = {
   { TL_PROP_MODEL_PATH, MODELLED, "model-path", "File of the model (.tinyloop); not set: the model of a neighbouring element or of the application", KIND_STRING, .flags = READY },
   { TL_PROP_MODEL, MODELLED, "model", "Model object to use instead of a file; the model in use when read", KIND_OBJECT, .flags = READY },
   { TL_PROP_DEVICE, MODELLED, "device", "Compute device: auto (the best there is), cpu or cuda", KIND_STRING, .text = "auto", .flags = READY },
+  { TL_PROP_MAX_CACHE_BYTES, MODELLED, "max-cache-bytes", "Most bytes of keys and values, of all conversations of the model together; 0: no limit", KIND_UINT64, 0, 0, 0, .flags = READY },
   { TL_PROP_FRAMING, TL_ON_TOKENIZE, "framing", "What makes a prompt of the text that comes in", KIND_ENUM, .type = framing_type, .flags = READY },
   { TL_PROP_SYSTEM_PROMPT, TL_ON_TOKENIZE, "system-prompt", "System message that the chat template puts before the first prompt; not set: none", KIND_STRING, .flags = PLAY },
   { TL_PROP_CHAT_TEMPLATE, TL_ON_TOKENIZE, "chat-template", "How a prompt is dressed: auto (the model's own way), none, chatml, command, or a Jinja template", KIND_STRING, .text = "auto", .flags = PLAY },

@@ -92,7 +92,7 @@ static void fake_model_class_init (FakeModelClass *klass) { G_OBJECT_CLASS (klas
 static void fake_model_init (FakeModel *self) { SET (models++); }
 
 GObject *
-tl_engine_model_open (const char *path, const char *device, GError **error)
+tl_engine_model_open (const char *path, const char *device, guint64 max_cache_bytes, GError **error)
 {
   if (g_str_has_prefix (path, "missing") || g_str_has_prefix (path, "garbage")) {
     g_set_error (error, G_IO_ERROR, G_IO_ERROR_NOT_FOUND, "tinyloop: %s: no such file, or not a model", path);
