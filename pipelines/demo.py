@@ -19,6 +19,7 @@ TEXTS = ["turn the kitchen lights down to thirty percent",
          "set a timer for ten minutes",
          "play something by the beatles in the living room"]
 REPLY_LIMIT_S = 120  # a pipeline silent for so long is stuck
+ERROR_LIMIT_S = 2  # gst-launch-1.0 does not always end after an error during preroll
 NUMBER = r"=\(\w+\)\s*([-+0-9.eE]+)"
 
 
@@ -55,15 +56,20 @@ class Pipeline:
                 self._put("generation", line)
             elif line.startswith("Got message") and "(progress)" in line:
                 self._put("progress", line)
-            elif line.startswith(("ERROR", "WARNING", "erroneous pipeline", "Additional debug info")):
+            elif line.startswith("ERROR") or "erroneous pipeline" in line:
                 self._put("error", line)
+            elif line.startswith("WARNING"):
+                self._put("warning", line)
 
-    def send(self, text):
-        self.process.stdin.write(text.replace("\n", " ").encode() + b"\n")
-        self.process.stdin.flush()
-
-    def close(self):
-        self.process.stdin.close()
+    def send(self, text, is_last):
+        """one prompt; a pipeline that has gone says on its bus why"""
+        try:
+            self.process.stdin.write(os.fsencode(text).replace(b"\n", b" ") + b"\n")
+            self.process.stdin.flush()
+            if is_last:
+                self.process.stdin.close()
+        except BrokenPipeError:
+            pass
 
 
 def field(message, name):
@@ -79,24 +85,30 @@ def show(data):
 
 def run(model, texts):
     pipeline = Pipeline(model)
+    try:
+        return follow(pipeline, texts)
+    finally:
+        pipeline.process.kill()
+
+
+def follow(pipeline, texts):
+    """shows what comes out of the pipeline, asks the next text when a reply has ended -> exit status"""
     times, generations, errors = {}, [], []
     waiting = list(texts)
 
     def ask():
         text = waiting.pop(0)
-        show(f"> {text}\n".encode())
-        pipeline.send(text)
-        if not waiting:
-            pipeline.close()
+        show(b"> " + os.fsencode(text) + b"\n")
+        pipeline.send(text, is_last=not waiting)
 
     ask()
     ended_with_newline = True
     while True:
         try:
-            seconds, kind, value = pipeline.events.get(timeout=REPLY_LIMIT_S)
+            seconds, kind, value = pipeline.events.get(timeout=ERROR_LIMIT_S if errors else REPLY_LIMIT_S)
         except queue.Empty:
             pipeline.process.kill()
-            errors.append(f"ERROR: the pipeline said nothing for {REPLY_LIMIT_S} s")
+            errors = errors or [f"ERROR: the pipeline said nothing for {REPLY_LIMIT_S} s"]
             break
         if kind == "end":
             break
@@ -118,6 +130,8 @@ def run(model, texts):
                 ask()
         elif kind == "error":
             errors.append(value)
+        elif kind == "warning":
+            print(value, file=sys.stderr)
     if not ended_with_newline:
         show(b"\n")
     status = pipeline.process.wait()
@@ -157,7 +171,17 @@ def main():
     if len(sys.argv) < 2 or sys.argv[1] in ("-h", "--help"):
         print(__doc__)
         return 2
-    return run(sys.argv[1], sys.argv[2:] or TEXTS)
+    texts = sys.argv[2:] or TEXTS
+    if not all(text.strip() for text in texts):
+        print("ERROR: a text is empty; say something like: " + TEXTS[0], file=sys.stderr)
+        return 2
+    try:
+        return run(sys.argv[1], texts)
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:  # whoever read our output has left
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
 
 
 if __name__ == "__main__":
