@@ -12,3 +12,4 @@
 #include "tl-convert.h"
 #include "tl-error.h"
 #include "tl-model.h"
+#include "tl-sequence.h"

@@ -16,7 +16,8 @@ struct _TlConversation
   GArray *head;                 /* guint32 */
   guint reply_begin;            /* where the last reply begins in head */
   TlModelRun *run;              /* of head, or NULL */
-  TlGenerator *reply;           /* running, or NULL */
+  TlGenerator *reply;           /* running, or a prompt that waits for its reply, or NULL */
+  TlPromptPolicy policy;        /* of the reply: what a prompt does that is prefilled meanwhile */
 };
 
 G_DEFINE_FINAL_TYPE (TlConversation, tl_conversation, G_TYPE_OBJECT)
@@ -83,17 +84,24 @@ wake (GCancellable *cancellable, gpointer data)
   g_mutex_unlock (&self->lock);
 }
 
-/* until no reply runs; called and left without the lock, TRUE with the lock held */
+TlModel *
+tl_conversation_get_model (TlConversation *self)
+{
+  return self->model;
+}
+
+/* until no reply runs; called and left without the lock. policy: NULL = the running reply's */
 static gboolean
-wait_for_turn (TlConversation *self, TlPromptPolicy policy, GCancellable *cancellable, GError **error)
+wait_for_turn (TlConversation *self, const TlPromptPolicy *policy, GCancellable *cancellable, GError **error)
 {
   gulong link = cancellable ? g_cancellable_connect (cancellable, G_CALLBACK (wake), self, NULL) : 0;
   gboolean cancelled = FALSE, dropped = FALSE;
   g_mutex_lock (&self->lock);
   while (self->reply && !cancelled && !dropped) {
-    dropped = policy == TL_PROMPT_DROP;
+    TlPromptPolicy now = policy ? *policy : self->policy;
+    dropped = now == TL_PROMPT_DROP;
     cancelled = cancellable && g_cancellable_is_cancelled (cancellable);
-    if (policy == TL_PROMPT_INTERRUPT)
+    if (now == TL_PROMPT_INTERRUPT)
       tl_generator_cancel (self->reply);
     if (!dropped && !cancelled)
       g_cond_wait (&self->changed, &self->lock);
@@ -109,11 +117,10 @@ wait_for_turn (TlConversation *self, TlPromptPolicy policy, GCancellable *cancel
   return TRUE;
 }
 
-TlGenerator *
-tl_conversation_begin (TlConversation *self, GBytes *ids, TlGenerateConfig *config, TlPromptPolicy policy,
-    TlHistory history, GCancellable *cancellable, GError **error)
+static TlGenerator *
+begin (TlConversation *self, GBytes *ids, TlGenerateConfig *config, const TlPromptPolicy *policy, TlHistory history,
+    GCancellable *cancellable, GError **error)
 {
-  g_return_val_if_fail (TL_IS_CONVERSATION (self), NULL);
   gsize n_prompt;
   const guint32 *prompt = tl_ids_from_bytes (ids, &n_prompt, error);
   if (!prompt)
@@ -137,8 +144,35 @@ tl_conversation_begin (TlConversation *self, GBytes *ids, TlGenerateConfig *conf
       config, TRUE, error);
   if (reply)
     self->reply = g_object_ref (reply);
+  self->policy = TL_PROMPT_QUEUE;
   g_mutex_unlock (&self->lock);
   return reply;
+}
+
+TlGenerator *
+tl_conversation_begin (TlConversation *self, GBytes *ids, TlGenerateConfig *config, TlPromptPolicy policy,
+    TlHistory history, GCancellable *cancellable, GError **error)
+{
+  g_return_val_if_fail (TL_IS_CONVERSATION (self), NULL);
+  return begin (self, ids, config, &policy, history, cancellable, error);
+}
+
+TlGenerator *
+tl_conversation_begin_prompt (TlConversation *self, GBytes *ids, TlGenerateConfig *config, TlHistory history,
+    GCancellable *cancellable, GError **error)
+{
+  return begin (self, ids, config, NULL, history, cancellable, error);
+}
+
+void
+tl_conversation_hand_over (TlConversation *self, TlGenerator *prompt, TlGenerator *reply, TlPromptPolicy policy)
+{
+  g_autoptr (GMutexLocker) locker = g_mutex_locker_new (&self->lock);
+  if (self->reply != prompt)
+    return;                     /* the conversation was reset */
+  g_set_object (&self->reply, reply);
+  self->policy = policy;
+  g_cond_broadcast (&self->changed);
 }
 
 static void

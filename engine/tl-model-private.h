@@ -7,6 +7,7 @@
 #include "cache/tl-pass.h"
 #include "decode/tl-generate-config-private.h"
 #include "decode/tl-generator-private.h"
+#include "tl-conversation.h"
 #include "tl-model.h"
 
 G_BEGIN_DECLS
@@ -51,6 +52,16 @@ TlModelCore *tl_model_get_core (TlModel *self, GError **error);
 /* ids: history and prompt; ceiling: max-tokens is cut to the room left instead of refused */
 TlGenerator *tl_model_begin_on (TlModel *self, TlModelRun *base, const guint32 *ids, gsize n_ids, gsize n_prompt,
   TlGenerateConfig *config, gboolean ceiling, GError **error);
+/* a reply to a prompt that another generator has prefilled: on a fork of its run, what holds for the run taken over */
+TlGenerator *tl_model_begin_after (TlModel *self, TlGenerator *prompt, TlGenerateConfig *config, GError **error);
+
+/* begin, with the policy of the reply that runs at the moment */
+TlGenerator *tl_conversation_begin_prompt (TlConversation *self, GBytes *ids, TlGenerateConfig *config, TlHistory history,
+  GCancellable *cancellable, GError **error);
+/* the running reply is no longer `prompt` but `reply`, unless it was reset meanwhile */
+void tl_conversation_hand_over (TlConversation *self, TlGenerator *prompt, TlGenerator *reply, TlPromptPolicy policy);
+TlModel *tl_conversation_get_model (TlConversation *self);
+
 /* the bytes as ids; INVALID_ARGUMENT when their size is none of int32s, or there are none */
 const guint32 *tl_ids_from_bytes (GBytes *bytes, gsize *n, GError **error);
 TlTokenizer *tl_tokenizer_from_checkpoint (TlCheckpoint *checkpoint, GError **error);

@@ -73,9 +73,10 @@ chunk_of (const TlGenerateConfig *config)
   return config->chunk_size ? config->chunk_size : 128;
 }
 
-TlGenerator *
-tl_model_begin_on (TlModel *self, TlModelRun *base, const guint32 *ids, gsize n_ids, gsize n_prompt,
-    TlGenerateConfig *config, gboolean ceiling, GError **error)
+/* whole: the base may hold all ids, because the logits behind them are known; else the last one is run again */
+static TlGenerator *
+begin_on (TlModel *self, TlModelRun *base, const guint32 *ids, gsize n_ids, gsize n_prompt, TlGenerateConfig *config,
+    gboolean ceiling, gboolean whole, GError **error)
 {
   g_autoptr (TlGenerateConfig) copy = config ? tl_generate_config_copy (config) : tl_generate_config_new ();
   g_autoptr (TlModelCore) core = tl_model_get_core (self, error);
@@ -93,7 +94,7 @@ tl_model_begin_on (TlModel *self, TlModelRun *base, const guint32 *ids, gsize n_
     return NULL;
   guint n_cached = tl_model_run_length (run);
   if (n_cached >= n_ids)
-    tl_model_run_truncate (run, n_cached = n_ids - 1);
+    tl_model_run_truncate (run, n_cached = whole ? n_ids : n_ids - 1);
   TlGeneratorSource source = {
     .run = run_on_model, .data = run, .free = (GDestroyNotify) tl_model_run_free,
     .vocab_size = tl_model_core_program (core)->vocab_size, .loops = run->options.loops, .chunk = chunk_of (copy),
@@ -101,6 +102,34 @@ tl_model_begin_on (TlModel *self, TlModelRun *base, const guint32 *ids, gsize n_
   };
   run = NULL;
   return tl_generator_new (&source, ids, n_ids, n_cached, n_prompt, copy, max_tokens);
+}
+
+TlGenerator *
+tl_model_begin_on (TlModel *self, TlModelRun *base, const guint32 *ids, gsize n_ids, gsize n_prompt,
+    TlGenerateConfig *config, gboolean ceiling, GError **error)
+{
+  return begin_on (self, base, ids, n_ids, n_prompt, config, ceiling, FALSE, error);
+}
+
+TlGenerator *
+tl_model_begin_after (TlModel *self, TlGenerator *prompt, TlGenerateConfig *config, GError **error)
+{
+  g_autoptr (TlGenerateConfig) own = config ? tl_generate_config_copy (config) : tl_generate_config_new ();
+  const TlGenerateConfig *first = tl_generator_config (prompt);
+  guint n_ids, loops = tl_generator_loops (prompt);
+  const guint32 *ids = tl_generator_prompt_ids (prompt, &n_ids);
+
+  own->kv_mode = first->kv_mode;
+  own->cache_window = first->cache_window;
+  own->state_seed = first->state_seed;
+  own->exact_activations = first->exact_activations;
+  if (own->loops == 0)
+    own->loops = loops;
+  TlGenerator *reply = begin_on (self, tl_generator_source_data (prompt), ids, n_ids, tl_generator_prompt_length (prompt),
+      own, TRUE, own->loops == loops, error);
+  if (reply)
+    tl_generator_go_on_from (reply, prompt);
+  return reply;
 }
 
 TlGenerator *

@@ -51,6 +51,7 @@ TL_API const char *tl_finish_reason_to_string (TlFinishReason reason);
  * @position: absolute position in the sequence
  * @loops: loops its logits took
  * @special: an end-of-sequence or other special token, which gives no text
+ * @cut: bytes at its end that belong to a stop string, not to the text; for tl_detokenizer_push_cut()
  * @finish: the reason when this is the last token, else %TL_FINISH_NONE
  *
  * One generated token.
@@ -60,6 +61,7 @@ typedef struct
   gint32 id;
   guint index, position, loops;
   gboolean special;
+  guint cut;
   TlFinishReason finish;
 } TlToken;
 

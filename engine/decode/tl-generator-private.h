@@ -25,6 +25,11 @@ typedef struct
 TlGenerator *tl_generator_new (const TlGeneratorSource *source, const guint32 *ids, guint n_ids, guint n_cached,
   guint n_prompt, TlGenerateConfig *config, guint max_tokens);
 gpointer tl_generator_source_data (TlGenerator *self);
+TlGenerateConfig *tl_generator_config (TlGenerator *self);
+guint tl_generator_loops (TlGenerator *self);
+guint tl_generator_prompt_length (TlGenerator *self);
+/* self has not run yet and its prompt is that of `prompt`, which is through: its logits and its figures are taken over */
+void tl_generator_go_on_from (TlGenerator *self, TlGenerator *prompt);
 /* everything up to the end of the prompt */
 const guint32 *tl_generator_prompt_ids (TlGenerator *self, guint *n);
 /* tokens that have left, in order */

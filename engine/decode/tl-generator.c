@@ -122,6 +122,32 @@ tl_generator_source_data (TlGenerator *self)
   return self->source.data;
 }
 
+TlGenerateConfig *
+tl_generator_config (TlGenerator *self)
+{
+  return self->config;
+}
+
+guint
+tl_generator_loops (TlGenerator *self)
+{
+  return self->source.loops;
+}
+
+guint
+tl_generator_prompt_length (TlGenerator *self)
+{
+  return self->n_prompt;
+}
+
+void
+tl_generator_go_on_from (TlGenerator *self, TlGenerator *prompt)
+{
+  memcpy (self->logits, prompt->logits, self->source.vocab_size * sizeof (float));
+  self->n_cached = prompt->n_cached;
+  self->prefill_ms = prompt->prefill_ms;
+}
+
 gboolean
 tl_generator_is_prefilling (TlGenerator *self)
 {
@@ -285,7 +311,7 @@ static gboolean
 pass_and_sample (TlGenerator *self, GError **error)
 {
   guint32 id;
-  if (!run_pass (self, error))
+  if (self->n_done < self->ids->len && !run_pass (self, error))
     return FALSE;
   if (self->n_done < self->ids->len)
     return TRUE;
@@ -303,7 +329,8 @@ let_go (TlGenerator *self, TlToken **token)
 
   const Sampled *s = &g_array_index (self->sampled, Sampled, self->n_left);
   gboolean last = self->finish != TL_FINISH_NONE && self->n_left + 1 == self->n_free;
-  TlToken t = { s->id, self->n_left, self->n_begin + self->n_left, self->source.loops, s->special,
+  guint cut = self->cut < s->end ? s->end - self->cut : 0;
+  TlToken t = { s->id, self->n_left, self->n_begin + self->n_left, self->source.loops, s->special, cut,
     last ? self->finish : TL_FINISH_NONE };
   if (token)
     *token = tl_token_copy (&t);
@@ -314,10 +341,45 @@ let_go (TlGenerator *self, TlToken **token)
   return TRUE;
 }
 
+static gboolean
+run_prompt (TlGenerator *self, GError **error)
+{
+  while (self->n_done < self->n_begin)
+    if (!run_pass (self, error))
+      return FALSE;
+  return TRUE;
+}
+
 static void
 forward_cancel (GCancellable *from, gpointer to)
 {
   g_cancellable_cancel (to);
+}
+
+/* `work` under both cancellables; its failure becomes the generator's, and so does being cancelled */
+static gboolean
+run_cancellable (TlGenerator *self, gboolean (*work) (TlGenerator *self, GError **error), GCancellable *cancellable,
+    GError **error)
+{
+  g_autoptr (GError) failure = NULL;
+  gulong link = cancellable ? g_cancellable_connect (cancellable, G_CALLBACK (forward_cancel),
+      g_object_ref (self->cancellable), g_object_unref) : 0;
+  gboolean ok = !g_cancellable_set_error_if_cancelled (self->cancellable, &failure) && work (self, &failure);
+  if (cancellable)
+    g_cancellable_disconnect (cancellable, link);
+  if (ok)
+    return TRUE;
+
+  if (g_error_matches (failure, TL_ERROR, TL_ERROR_CANCELLED)
+      || g_error_matches (failure, G_IO_ERROR, G_IO_ERROR_CANCELLED)) {
+    self->finish = TL_FINISH_CANCELLED;
+    g_set_error_literal (error, TL_ERROR, TL_ERROR_CANCELLED, "the generation was cancelled");
+  } else {
+    self->finish = TL_FINISH_ERROR;
+    self->failure = g_error_copy (failure);
+    g_propagate_error (error, g_steal_pointer (&failure));
+  }
+  return FALSE;
 }
 
 TlStep
@@ -336,26 +398,38 @@ tl_generator_step (TlGenerator *self, TlToken **token, GCancellable *cancellable
   if (self->finish != TL_FINISH_NONE)
     return TL_STEP_END;
 
-  gulong link = cancellable ? g_cancellable_connect (cancellable, G_CALLBACK (forward_cancel),
-      g_object_ref (self->cancellable), g_object_unref) : 0;
-  gboolean ok = !g_cancellable_set_error_if_cancelled (self->cancellable, &failure) && pass_and_sample (self, &failure);
-  if (cancellable)
-    g_cancellable_disconnect (cancellable, link);
-
-  if (!ok && (g_error_matches (failure, TL_ERROR, TL_ERROR_CANCELLED)
-          || g_error_matches (failure, G_IO_ERROR, G_IO_ERROR_CANCELLED))) {
-    self->finish = TL_FINISH_CANCELLED;
-    return TL_STEP_END;
-  }
-  if (!ok) {
-    self->finish = TL_FINISH_ERROR;
-    self->failure = g_error_copy (failure);
+  if (!run_cancellable (self, pass_and_sample, cancellable, &failure)) {
+    if (self->finish == TL_FINISH_CANCELLED)
+      return TL_STEP_END;
     g_propagate_error (error, g_steal_pointer (&failure));
     return TL_STEP_ERROR;
   }
   if (let_go (self, token))
     return TL_STEP_TOKEN;
   return self->finish != TL_FINISH_NONE ? TL_STEP_END : TL_STEP_PASS;
+}
+
+gboolean
+tl_generator_prefill (TlGenerator *self, GCancellable *cancellable, GError **error)
+{
+  g_return_val_if_fail (TL_IS_GENERATOR (self), FALSE);
+  if (self->failure) {
+    g_propagate_error (error, g_error_copy (self->failure));
+    return FALSE;
+  }
+  return run_cancellable (self, run_prompt, cancellable, error);
+}
+
+gboolean
+tl_generator_update (TlGenerator *self, TlGenerateConfig *config, GError **error)
+{
+  g_return_val_if_fail (TL_IS_GENERATOR (self) && TL_IS_GENERATE_CONFIG (config), FALSE);
+  if (!tl_generate_config_validate (config, error))
+    return FALSE;
+  TlSamplerParams params = tl_generate_config_sampler (config);
+  tl_sampler_set_params (self->sampler, &params);
+  self->config->ignore_eos = config->ignore_eos;
+  return TRUE;
 }
 
 void

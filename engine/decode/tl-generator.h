@@ -51,6 +51,32 @@ TL_API G_DECLARE_FINAL_TYPE (TlGenerator, tl_generator, TL, GENERATOR, GObject)
 TL_API TlStep tl_generator_step (TlGenerator *self, TlToken **token, GCancellable *cancellable, GError **error);
 
 /**
+ * tl_generator_prefill:
+ * @self: a generator
+ * @cancellable: (nullable): polled at least once per loop
+ * @error: return location
+ *
+ * Runs the passes of the prompt that are left, and draws nothing: the next step gives the first token. Does nothing on a
+ * generator that has got beyond its prompt. Errors: as tl_generator_step(), and CANCELLED.
+ *
+ * Returns: %FALSE with an error
+ */
+TL_API gboolean tl_generator_prefill (TlGenerator *self, GCancellable *cancellable, GError **error);
+
+/**
+ * tl_generator_update:
+ * @self: a generator
+ * @config: a configuration
+ * @error: return location
+ *
+ * Takes over how the next token is drawn: temperature, top-k, top-p, min-p, the penalties, seed and ignore-eos. Everything
+ * else is as it was at the beginning. Called between steps. Errors: INVALID_ARGUMENT, and nothing is changed.
+ *
+ * Returns: %FALSE with an error
+ */
+TL_API gboolean tl_generator_update (TlGenerator *self, TlGenerateConfig *config, GError **error);
+
+/**
  * tl_generator_cancel:
  * @self: a generator
  *

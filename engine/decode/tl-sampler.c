@@ -54,6 +54,12 @@ tl_sampler_free (TlSampler *sampler)
 }
 
 void
+tl_sampler_set_params (TlSampler *sampler, const TlSamplerParams *params)
+{
+  sampler->params = *params;
+}
+
+void
 tl_sampler_see (TlSampler *sampler, guint32 id, gboolean generated)
 {
   g_return_if_fail (id < sampler->vocab_size);

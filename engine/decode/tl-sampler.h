@@ -29,6 +29,9 @@ TlSampler *tl_sampler_new (guint vocab_size, const TlSamplerParams *params);
 void tl_sampler_free (TlSampler *sampler);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC (TlSampler, tl_sampler_free)
 
+/* from the next draw on; what was seen stays seen */
+void tl_sampler_set_params (TlSampler *sampler, const TlSamplerParams *params);
+
 /* tells the sampler of an id of the prompt, or of one that was generated */
 void tl_sampler_see (TlSampler *sampler, guint32 id, gboolean generated);
 

@@ -87,11 +87,26 @@ take_final (TlDetokenizer *self, gboolean end)
 GBytes *
 tl_detokenizer_push (TlDetokenizer *self, gint32 id)
 {
+  return tl_detokenizer_push_cut (self, id, 0);
+}
+
+/**
+ * tl_detokenizer_push_cut:
+ * @self: a detokenizer
+ * @id: the next token
+ * @cut: bytes at its end that are left out (#TlToken.cut: a stop string begins inside of the token)
+ *
+ * Returns: (transfer full): the text that became final, valid UTF-8, often empty
+ */
+GBytes *
+tl_detokenizer_push_cut (TlDetokenizer *self, gint32 id, guint cut)
+{
   gsize length;
   if ((self->flags & TL_DETOKENIZER_SKIP_SPECIAL) && tl_tokenizer_is_special (self->tokenizer, id))
     return g_bytes_new_static ("", 0);
   g_autoptr (GBytes) bytes = tl_tokenizer_token_bytes (self->tokenizer, id);
   const char *data = g_bytes_get_data (bytes, &length);
+  length -= MIN (length, cut);
   if (length) {
     gsize skip = self->strip_space && data[0] == ' ';
     self->strip_space = FALSE;

@@ -26,6 +26,7 @@ typedef enum /*< flags >*/
 
 TL_API TlDetokenizer *tl_detokenizer_new (TlTokenizer *tokenizer, TlDetokenizerFlags flags);
 TL_API GBytes *tl_detokenizer_push (TlDetokenizer *self, gint32 id);
+TL_API GBytes *tl_detokenizer_push_cut (TlDetokenizer *self, gint32 id, guint cut);
 TL_API GBytes *tl_detokenizer_flush (TlDetokenizer *self);
 
 G_END_DECLS

@@ -26,7 +26,7 @@ stream (TlGenerator *generator, TlTokenizer *tokenizer, gboolean cuts_text, GErr
     if (step == TL_STEP_END)
       break;
     if (token && detokenizer)
-      print_bytes (tl_detokenizer_push (detokenizer, token->id));
+      print_bytes (tl_detokenizer_push_cut (detokenizer, token->id, token->cut));
   }
   if (detokenizer)
     print_bytes (tl_detokenizer_flush (detokenizer));
