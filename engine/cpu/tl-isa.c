@@ -3,16 +3,11 @@
 #include "tl-error.h"
 
 #include <string.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
-static const char *const names[TL_N_ISA] = { "scalar", "avx2", "avx512", "vnni", "amx" };
+static const char *const names[TL_N_ISA] = { "scalar", "avx2", "avx512", "vnni" };
 
 #ifdef __x86_64__
 #include <cpuid.h>
-
-#define ARCH_REQ_XCOMP_PERM 0x1023
-#define XFEATURE_XTILEDATA 18
 
 static guint64
 enabled_states (void)
@@ -25,27 +20,35 @@ enabled_states (void)
 static TlIsa
 best_present (void)
 {
-  guint a, b, c, d, b7, c7, d7;
+  guint a, b, c, d, b7, c7;
   if (!__get_cpuid (1, &a, &b, &c, &d) || !(c & bit_OSXSAVE) || !(c & bit_FMA) || !(c & bit_F16C))
     return TL_ISA_SCALAR;
   guint64 states = enabled_states ();
-  if (!__get_cpuid_count (7, 0, &a, &b7, &c7, &d7) || !(b7 & bit_AVX2) || (states & 0x6) != 0x6)
+  if (!__get_cpuid_count (7, 0, &a, &b7, &c7, &d) || !(b7 & bit_AVX2) || (states & 0x6) != 0x6)
     return TL_ISA_SCALAR;
   guint avx512 = bit_AVX512F | bit_AVX512BW | bit_AVX512DQ | bit_AVX512VL;
   if ((b7 & avx512) != avx512 || (states & 0xe6) != 0xe6)
     return TL_ISA_AVX2;
-  if (!(c7 & (1u << 11)))
-    return TL_ISA_AVX512;
-  if (!(d7 & (1u << 24)) || !(d7 & (1u << 25)) || (states & 0x60000) != 0x60000
-      || syscall (SYS_arch_prctl, ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA) != 0)
-    return TL_ISA_VNNI;
-  return TL_ISA_AMX;
+  return c7 & (1u << 11) ? TL_ISA_VNNI : TL_ISA_AVX512;
+}
+
+static gboolean
+has_amx (void)
+{
+  guint a, b, c, d;
+  return __get_cpuid_count (7, 0, &a, &b, &c, &d) && (d & (1u << 24)) && (d & (1u << 25));
 }
 #else
 static TlIsa
 best_present (void)
 {
   return TL_ISA_SCALAR;
+}
+
+static gboolean
+has_amx (void)
+{
+  return FALSE;
 }
 #endif
 
@@ -82,7 +85,11 @@ tl_isa_choose (TlIsa *isa, GError **error)
           "TINYLOOP_CPU=%s: this processor or system lacks it; the best here is '%s'", forced, names[best ()]);
         return FALSE;
       }
-  g_set_error (error, TL_ERROR, TL_ERROR_INVALID_ARGUMENT,
-    "TINYLOOP_CPU=%s: unknown; use scalar, avx2, avx512, vnni or amx", forced);
+  if (strcmp (forced, "amx") == 0)
+    g_set_error (error, TL_ERROR, TL_ERROR_DEVICE, "TINYLOOP_CPU=amx: %s; the best here is '%s'",
+      has_amx () ? "this version has no AMX kernels" : "this CPU has no AMX", names[best ()]);
+  else
+    g_set_error (error, TL_ERROR, TL_ERROR_INVALID_ARGUMENT,
+      "TINYLOOP_CPU=%s: unknown; use scalar, avx2, avx512 or vnni", forced);
   return FALSE;
 }

@@ -2,6 +2,8 @@
  * kernel gives what the definition says; a sum in another order is noticed. */
 #include "matrices.h"
 
+#include "tl-error.h"
+
 #include <math.h>
 
 #define ROWS 72                 /* four and a half blocks */
@@ -135,6 +137,21 @@ test_forced_set_that_is_unknown_is_an_error (void)
   g_assert_nonnull (tl_kernels_get (NULL));
 }
 
+/* the row of the matrix that nothing can run: no other set answers to its name */
+static void
+test_amx_is_refused_by_name (void)
+{
+  g_autoptr (GError) error = NULL;
+  g_setenv ("TINYLOOP_CPU", "amx", TRUE);
+  g_assert_null (tl_kernels_get (&error));
+  g_unsetenv ("TINYLOOP_CPU");
+  g_assert_error (error, TL_ERROR, TL_ERROR_DEVICE);
+  g_assert_nonnull (strstr (error->message, "AMX"));
+  for (guint isa = 0; isa < TL_N_ISA; isa++)
+    g_assert_true (!tl_kernels_for (isa) || strcmp (tl_kernels_for (isa)->name, "amx"));
+  g_test_skip (error->message);
+}
+
 int
 main (int argc, char **argv)
 {
@@ -145,5 +162,6 @@ main (int argc, char **argv)
       g_test_add_data_func (path, &cases[i], test_same_bits_everywhere);
     }
   g_test_add_func ("/cpu/isa/unknown-is-an-error", test_forced_set_that_is_unknown_is_an_error);
+  g_test_add_func ("/cpu/linear/same-bits/amx", test_amx_is_refused_by_name);
   return g_test_run ();
 }
