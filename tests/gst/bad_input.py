@@ -27,6 +27,11 @@ LIMIT = 60 * Gst.SECOND
 results = []
 
 
+def quoted(path):
+    """as a value in a launch line"""
+    return '"' + path + '"'
+
+
 def messages_of(launch, prompts, source=SOURCE):
     """-> the errors and warnings of one run, as 'domain: text', and whether it came to EOS"""
     pipe = Gst.parse_launch(source + launch)
@@ -79,39 +84,39 @@ with tempfile.TemporaryDirectory() as folder:
                       ("last byte", len(whole) - 1)):
         files["cut in the " + what] = file(f"cut-{cut}.tinyloop", whole[:cut])
     for what, path in files.items():
-        check(f"a model that is {what}", f"tlgenerate model-path={path} ! fakesink", [COMMAND],
+        check(f"a model that is {what}", f"tlgenerate model-path={quoted(path)} ! fakesink", [COMMAND],
               os.path.basename(path), "model-path must name", "tinyloop convert")
 
     flipped = bytearray(whole)
     flipped[header // 2] ^= 0x15
-    check("a damaged header", f"tlgenerate model-path={file('flipped.tinyloop', flipped)} ! fakesink", [COMMAND], "flipped.tinyloop")
+    check("a damaged header", f"tlgenerate model-path={quoted(file('flipped.tinyloop', flipped))} ! fakesink", [COMMAND], "flipped.tinyloop")
 
-whole_line = f"tlgenerate model-path={MODEL} ! fakesink"
-parts = f"tltokenize model-path={MODEL} ! "
-check("tokens of another vocabulary into tldecode", f"{parts}tldecode model-path={OTHER} ! fakesink", [COMMAND],
+whole_line = f"tlgenerate model-path={quoted(MODEL)} ! fakesink"
+parts = f"tltokenize model-path={quoted(MODEL)} ! "
+check("tokens of another vocabulary into tldecode", f"{parts}tldecode model-path={quoted(OTHER)} ! fakesink", [COMMAND],
       "vocabulary", "the model of this element has", "give both elements the same model")
-check("tokens of another vocabulary into tldetokenize", f"{parts}tldecode ! tldetokenize model-path={OTHER} ! fakesink",
+check("tokens of another vocabulary into tldetokenize", f"{parts}tldecode ! tldetokenize model-path={quoted(OTHER)} ! fakesink",
       [COMMAND], "vocabulary", "give both elements the same model")
-check("tokens of another vocabulary into tlgrammar", f"{parts}tlgrammar model-path={OTHER} ! fakesink", [COMMAND],
+check("tokens of another vocabulary into tlgrammar", f"{parts}tlgrammar model-path={quoted(OTHER)} ! fakesink", [COMMAND],
       "vocabulary", "give both elements the same model")
 check("an empty prompt is left out, the next is answered", whole_line, [b"", COMMAND], "empty prompt", goes_on=True)
 check("an empty prompt alone", whole_line, [b""], "empty prompt", goes_on=True)
 check("a prompt longer than the context", whole_line, [b"x " * 3000], "tokens", "are allowed", "overflow=truncate-left")
 check("a prompt that is no UTF-8", whole_line, [b"set \xff\xfe"], "not valid UTF-8", "at byte 4", "convert it first")
-check("text for a model without tokenizer", f"tlgenerate model-path={OTHER} ! fakesink", [COMMAND], "no tokenizer",
+check("text for a model without tokenizer", f"tlgenerate model-path={quoted(OTHER)} ! fakesink", [COMMAND], "no tokenizer",
       "convert it again")
-check("no memory for the cache", f"tlgenerate model-path={MODEL} max-cache-bytes=1000 ! fakesink", [COMMAND],
+check("no memory for the cache", f"tlgenerate model-path={quoted(MODEL)} max-cache-bytes=1000 ! fakesink", [COMMAND],
       "bytes", "1000", "raise max-cache-bytes")
 check("no model", "tlgenerate ! fakesink", [COMMAND], "no model", "set model-path")
-check("a device that is not there", f"tlgenerate model-path={MODEL} device=abacus ! fakesink", [COMMAND], "abacus", "use 'cpu'")
-check("more loops than the model takes", f"tlgenerate model-path={MODEL} loops=900 ! fakesink", [COMMAND], "loops", "900", "1…8")
-check("a chat template that is not known", f"tlgenerate model-path={MODEL} chat-template=nonsense ! fakesink", [COMMAND],
+check("a device that is not there", f"tlgenerate model-path={quoted(MODEL)} device=abacus ! fakesink", [COMMAND], "abacus", "use 'cpu'")
+check("more loops than the model takes", f"tlgenerate model-path={quoted(MODEL)} loops=900 ! fakesink", [COMMAND], "loops", "900", "1…8")
+check("a chat template that is not known", f"tlgenerate model-path={quoted(MODEL)} chat-template=nonsense ! fakesink", [COMMAND],
       "nonsense", "use auto")
-check("a grammar, which is not there yet", f"tlgenerate model-path={MODEL} type=regex grammar=a ! fakesink", [COMMAND],
+check("a grammar, which is not there yet", f"tlgenerate model-path={quoted(MODEL)} type=regex grammar=a ! fakesink", [COMMAND],
       "grammars", "type=none")
-check("bytes without caps into tldecode", f"tldecode model-path={MODEL} ! fakesink", [COMMAND], "without caps", "tltokenize",
+check("bytes without caps into tldecode", f"tldecode model-path={quoted(MODEL)} ! fakesink", [COMMAND], "without caps", "tltokenize",
       source="appsrc name=a format=time ! ")
-check("bytes without caps into tlgrammar", f"tlgrammar ! tldecode model-path={MODEL} ! fakesink", [COMMAND], "without caps",
+check("bytes without caps into tlgrammar", f"tlgrammar ! tldecode model-path={quoted(MODEL)} ! fakesink", [COMMAND], "without caps",
       "tltokenize", source="appsrc name=a format=time ! ")
 print(f"1..{len(results)}")
 sys.exit(not all(results))

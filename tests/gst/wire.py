@@ -58,8 +58,8 @@ def watch(element, pad_name, seen):
 
 def run(options=None):
     """-> (decode's pad, detokenize's pad, messages, caps)"""
-    pipe = Gst.parse_launch("appsrc name=a format=time caps=text/x-raw,format=utf8 ! tltokenize model-path=" + MODEL +
-                            " ! tldecode name=d ! tldetokenize name=t ! fakesink async=false")
+    pipe = Gst.parse_launch("appsrc name=a format=time caps=text/x-raw,format=utf8 ! tltokenize model-path=\"" + MODEL +
+                            "\" ! tldecode name=d ! tldetokenize name=t ! fakesink async=false")
     tokens, texts, messages = [], [], []
     decode, text = pipe.get_by_name("d"), pipe.get_by_name("t")
     watch(decode, "src", tokens)
