@@ -40,6 +40,7 @@ TL_API gboolean tl_convert_file (const char *src, const char *dst, const char *q
  * @TL_INSPECT_NONE: a text for people
  * @TL_INSPECT_JSON: one JSON object
  * @TL_INSPECT_VERIFY: read every byte and compare with the content hash
+ * @TL_INSPECT_SVG: a drawing of the blocks and the loop
  *
  * What tl_inspect_file() does.
  */
@@ -48,6 +49,7 @@ typedef enum /*< flags >*/
   TL_INSPECT_NONE = 0,
   TL_INSPECT_JSON = 1 << 0,
   TL_INSPECT_VERIFY = 1 << 1,
+  TL_INSPECT_SVG = 1 << 2,
 } TlInspectFlags;
 
 /**
@@ -61,5 +63,38 @@ typedef enum /*< flags >*/
  * Returns: (transfer full): the description
  */
 TL_API char *tl_inspect_file (const char *path, TlInspectFlags flags, GError **error);
+
+/**
+ * TlExportFlags:
+ * @TL_EXPORT_NONE: with tokenizer and chat template
+ * @TL_EXPORT_WITHOUT_TOKENIZER: weights only
+ *
+ * What tl_export_gguf() leaves out.
+ */
+typedef enum /*< flags >*/
+{
+  TL_EXPORT_NONE = 0,
+  TL_EXPORT_WITHOUT_TOKENIZER = 1 << 0,
+} TlExportFlags;
+
+/**
+ * tl_export_gguf:
+ * @src: a `.tinyloop`
+ * @dst: the GGUF file to write; nothing is left there on error
+ * @loops: how often the loop blocks are written, 0 = the default
+ * @flags: what is left out
+ * @progress: (scope call) (nullable): called with the part that is done
+ * @data: closure of @progress
+ * @cancellable: (nullable): polled once per tensor
+ * @error: %TL_ERROR_BAD_FILE, %TL_ERROR_UNSUPPORTED naming the axis that GGUF has no form for, %TL_ERROR_INVALID_ARGUMENT,
+ *   %TL_ERROR_CANCELLED
+ *
+ * Writes the loop unrolled, block after block, for programs that know no loops. Every value is kept: in its own format
+ * where GGUF has it (Q4_0, Q4_1, Q5_1, Q8_0, F16, BF16), else as F32. The source is mapped and must not shrink meanwhile.
+ *
+ * Returns: %TRUE when @dst was written
+ */
+TL_API gboolean tl_export_gguf (const char *src, const char *dst, guint loops, TlExportFlags flags,
+    TlProgressFunc progress, gpointer data, GCancellable *cancellable, GError **error);
 
 G_END_DECLS

@@ -10,6 +10,8 @@ import sys
 import tempfile
 import unittest
 
+import tap
+
 HERE = os.path.dirname(os.path.abspath(__file__))
 SUBTESTS = """<testsuite name="t.t:fast / {0}" tests="3"><testcase name="1 a" classname="t.t:fast / {0}"/>
 <testcase name="2 b" classname="t.t:fast / {0}"><skipped/></testcase>{1}</testsuite>"""
@@ -89,20 +91,5 @@ class Style(unittest.TestCase):
         self.assertEqual(len(breaches({"docs/a.md": "see " + os.sep.join(["", "work", "x"]) + "\n"})), 1)
 
 
-class Tap(unittest.TextTestResult):
-    """one TAP line a test"""
-
-    def stopTest(self, test):
-        super().stopTest(test)
-        bad = [text for failed, text in self.failures + self.errors if failed is test]
-        print(f"{'not ok' if bad else 'ok'} {self.testsRun} - {test.id().split('.', 1)[1]}")
-        for line in "".join(bad).splitlines():
-            print("# " + line)
-
-
 if __name__ == "__main__":
-    suite = unittest.defaultTestLoader.loadTestsFromModule(sys.modules["__main__"])
-    print(f"1..{suite.countTestCases()}")
-    with open(os.devnull, "w") as nowhere:
-        result = unittest.TextTestRunner(stream=nowhere, resultclass=Tap).run(suite)
-    sys.exit(not result.wasSuccessful())
+    tap.main()

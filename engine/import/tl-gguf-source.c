@@ -6,6 +6,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "import/tl-gguf-names.h"
 #include "import/tl-gguf.h"
 #include "import/tl-import.h"
 #include "text/tl-tokenizer-parts.h"
@@ -22,62 +23,25 @@ static const struct { const char *name; gboolean pairs; } architectures[] = {
   { "llama", TRUE }, { "qwen2", FALSE }, { "qwen3", FALSE },
 };
 
-/* an entry ending in '.' translates every name that begins with it */
-static const struct { const char *canonical, *foreign; } names[] = {
-  { "embed.weight", "token_embd.weight" }, { "head.weight", "output.weight" }, { "final_norm.weight", "output_norm.weight" },
-  { "rope.factors", "rope_freqs.weight" }, { "attn_norm.weight", "attn_norm.weight" }, { "mlp_norm.weight", "ffn_norm.weight" },
-  { "attn.q_norm.weight", "attn_q_norm.weight" }, { "attn.k_norm.weight", "attn_k_norm.weight" },
-  { "attn.q.", "attn_q." }, { "attn.k.", "attn_k." }, { "attn.v.", "attn_v." }, { "attn.o.", "attn_output." },
-  { "mlp.gate.", "ffn_gate." }, { "mlp.up.", "ffn_up." }, { "mlp.down.", "ffn_down." },
-};
-
 /* keys below the architecture's name that change the result and have no axis here */
 static const char *const refused[] = {
   "expert_count", "attention.sliding_window", "attention.max_alibi_bias", "attention.clamp_kqv", "logit_scale",
   "attn_logit_softcapping", "final_logit_softcapping", "embedding_scale", "residual_scale", "attention.scale",
 };
 
-static const char *
-tail_of (const TlWeightSlot *slot)
-{
-  return slot->stack < 0 ? slot->name : strchr (strchr (slot->name, '.') + 1, '.') + 1;
-}
-
-static char *
-foreign_name (const TlWeightSlot *slot)
-{
-  const char *tail = tail_of (slot);
-  for (guint i = 0; i < G_N_ELEMENTS (names); i++)
-    {
-      gsize n = strlen (names[i].canonical);
-      gboolean prefix = names[i].canonical[n - 1] == '.';
-      if (prefix ? strncmp (tail, names[i].canonical, n) != 0 : !g_str_equal (tail, names[i].canonical))
-        continue;
-      const char *rest = prefix ? tail + n : "";
-      return slot->stack < 0 ? g_strconcat (names[i].foreign, rest, NULL)
-                             : g_strdup_printf ("blk.%u.%s%s", slot->block, names[i].foreign, rest);
-    }
-  return g_strdup (slot->name);
-}
-
 static const TlGgufTensor *
 find (GgufSource *s, const TlWeightSlot *slot)
 {
-  g_autofree char *name = foreign_name (slot);
+  g_autofree char *name = tl_gguf_tensor_name (slot, slot->block);
   return g_hash_table_lookup (s->gguf->tensors, name);
 }
 
 /* --- values --- */
 
-/* the file's row that holds row r of the slot (element r, for a bias) */
 static guint
 row_in_file (GgufSource *s, const TlWeightSlot *slot, guint r)
 {
-  const char *tail = tail_of (slot);
-  if (!s->pairs || !(g_str_has_prefix (tail, "attn.q.") || g_str_has_prefix (tail, "attn.k.")))
-    return r;
-  guint dim = s->source.descriptor->head_dim, head = r / dim, c = r % dim;
-  return head * dim + c % (dim / 2) * 2 + c / (dim / 2);
+  return tl_gguf_row (slot, s->pairs, s->source.descriptor->head_dim, r);
 }
 
 /* the tensor's bytes, its shape checked against the slot */
@@ -85,7 +49,7 @@ static guint8 *
 load (GgufSource *s, const TlWeightSlot *slot, const TlGgufTensor **tensor, GError **error)
 {
   const TlGgufTensor *t = *tensor = find (s, slot);
-  g_autofree char *name = foreign_name (slot);
+  g_autofree char *name = tl_gguf_tensor_name (slot, slot->block);
   if (!t)
     {
       g_set_error (error, TL_ERROR, TL_ERROR_BAD_FILE, "tinyloop: %s: tensor '%s' is missing", s->gguf->file->name, name);
@@ -316,8 +280,9 @@ check_tensors (GgufSource *s, GError **error)
     return FALSE;
   for (guint i = 0; i < slots->len; i++)
     {
-      char *name = foreign_name (slots->pdata[i]);
-      if (!find (s, slots->pdata[i]))
+      TlWeightSlot *slot = slots->pdata[i];
+      char *name = tl_gguf_tensor_name (slot, slot->block);
+      if (!find (s, slot))
         {
           g_set_error (error, TL_ERROR, TL_ERROR_BAD_FILE, "tinyloop: %s: tensor '%s' is missing", s->gguf->file->name, name);
           g_free (name);

@@ -48,4 +48,9 @@ const TlGgufType *tl_gguf_type (guint32 id);
 /* one block of INT4 or INT8 values, split: 32 values as stored here, its scale and offset as F16 bits */
 void tl_gguf_split_block (const TlGgufType *type, const guint8 *block, guint8 *values, guint16 *scale, guint16 *minimum);
 
+/* the smallest format that keeps every value of the matrix: its own, Q4_0, Q4_1, Q5_1, Q8_0, or else F32 */
+const TlGgufType *tl_gguf_pack_type (const TlMatrix *m);
+/* row r in that format; out has cols / values * bytes */
+void tl_gguf_pack_row (const TlGgufType *type, const TlMatrix *m, guint r, guint8 *out);
+
 G_END_DECLS

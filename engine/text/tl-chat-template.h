@@ -4,7 +4,7 @@
  */
 #pragma once
 
-#include "tl-error.h"
+#include "text/tl-tokenizer.h"
 
 G_BEGIN_DECLS
 
@@ -42,5 +42,18 @@ TL_API char *tl_chat_template_render (TlChatTemplate *self, const TlChatMessage 
     TlChatFlags flags, GError **error);
 TL_API char *tl_chat_template_render_strv (TlChatTemplate *self, const char *const *roles, const char *const *contents,
     TlChatFlags flags, GError **error);
+
+/**
+ * tl_tokenizer_encode_chat_bytes:
+ * @self: a tokenizer with a chat template
+ * @system: (nullable): the system message
+ * @text: what the user says; special tokens in it are plain text
+ * @error: TL_ERROR_UNSUPPORTED without a template, and as tl_chat_template_render()
+ *
+ * The prompt of a first turn: rendered with the tokenizer's own template, ending with what begins the reply.
+ *
+ * Returns: (transfer full): int32 ids in native byte order
+ */
+TL_API GBytes *tl_tokenizer_encode_chat_bytes (TlTokenizer *self, const char *system, const char *text, GError **error);
 
 G_END_DECLS

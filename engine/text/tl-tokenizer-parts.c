@@ -48,6 +48,26 @@ find_pre (const char *name)
   return -1;
 }
 
+const char *
+tl_tokenizer_pre_name (const char *const *splits, gboolean ignore_merges, gboolean nfc)
+{
+  for (guint i = 0; i < G_N_ELEMENTS (pres); i++) {
+    const char *row[G_N_ELEMENTS (pres[i].splits) + 1] = { NULL };
+    memcpy (row, pres[i].splits, sizeof pres[i].splits);
+    if (pres[i].ignore_merges == ignore_merges && pres[i].nfc == nfc && g_strv_equal (row, splits)) {
+      g_auto (GStrv) names = g_strsplit (pres[i].names, " ", 2);
+      return g_intern_string (names[0]);
+    }
+  }
+  return NULL;
+}
+
+const char *
+tl_tokenizer_gpt2_split (void)
+{
+  return GPT2;
+}
+
 static gboolean
 check_parts (const TlTokenizerParts *parts, GError **error)
 {

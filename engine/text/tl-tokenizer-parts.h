@@ -50,4 +50,15 @@ typedef struct
 TlTokenizer *tl_tokenizer_new_from_vocabulary (const TlTokenizerParts *parts, GError **error);
 TlTokenizer *tl_tokenizer_with_settings (TlTokenizer *self, const TlTokenizerSettings *settings, GError **error);
 
+/* the name GGUF has for these splits, or NULL; splits: NULL-terminated */
+const char *tl_tokenizer_pre_name (const char *const *splits, gboolean ignore_merges, gboolean nfc);
+/* the split that a byte-level pre-tokenizer has built in */
+const char *tl_tokenizer_gpt2_split (void);
+
+/* The other way round: a tokenizer as parts, which own everything they point to, filled up with
+ * unused ones to @n_pieces. UNSUPPORTED names what has no place in them. */
+TlTokenizerParts *tl_tokenizer_to_parts (TlTokenizer *self, guint n_pieces, const char *name, GError **error);
+void tl_tokenizer_parts_free (TlTokenizerParts *parts);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC (TlTokenizerParts, tl_tokenizer_parts_free)
+
 G_END_DECLS

@@ -97,10 +97,13 @@ tool_bench (int argc, char **argv)
     G_OPTION_ENTRY_NULL };
   tool_options_init (&o);
   int status = 2;
-  if (tool_options_parse (&o, "MODEL", TOOL_OPTIONS_MODEL, own, &argc, &argv, 1)) {
-    if (n_prompt < 1 || n_decode < 2 || streams != 1)
-      g_set_error (&error, TL_ERROR, TL_ERROR_INVALID_ARGUMENT,
-          "--prompt-tokens must be at least 1, --decode-tokens at least 2, --streams 1");
+  if (tool_options_parse (&o, "MODEL - speed, and how near it is to what memory allows", TOOL_OPTIONS_MODEL, own, &argc, &argv)) {
+    if (n_prompt < 1 || n_decode < 2)
+      g_set_error_literal (&error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
+          "--prompt-tokens must be at least 1, --decode-tokens at least 2");
+    else if (streams != 1)
+      g_set_error_literal (&error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE, "--streams is 1 in this version: requests of "
+          "one model take turns, pass by pass, so that more of them would measure the same");
     status = !error && bench (&o, argv[1], n_prompt, n_decode, &error) ? 0 : tool_failed (error);
   }
   tool_options_clear (&o);

@@ -88,7 +88,7 @@ tool_generate (int argc, char **argv)
   GError *error = NULL;
   tool_options_init (&o);
   int status = 2;
-  if (tool_options_parse (&o, "MODEL", TOOL_OPTIONS_MODEL | TOOL_OPTIONS_INPUT, NULL, &argc, &argv, 1))
+  if (tool_options_parse (&o, "MODEL - the continuation of a prompt", TOOL_OPTIONS_MODEL | TOOL_OPTIONS_INPUT, NULL, &argc, &argv))
     status = generate (&o, argv[1], &error) ? 0 : tool_failed (error);
   tool_options_clear (&o);
   return status;

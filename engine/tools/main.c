@@ -1,6 +1,7 @@
 /* tools/main.c — `tinyloop SUBCOMMAND …`: finds the sub-command; what they share. */
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "tool.h"
 
@@ -8,6 +9,7 @@ static const Tool tools[] = {
   { "convert", "a Hugging Face folder or GGUF file to a .tinyloop checkpoint", tool_convert },
   { "generate", "the continuation of a prompt", tool_generate },
   { "bench", "speed, and how near it is to what memory allows", tool_bench },
+  { "export-gguf", "a GGUF file with the loop unrolled", tool_export_gguf },
   { "inspect", "what a checkpoint is", tool_inspect },
   { "score", "logits of given ids", tool_score },
   { "tokenize", "text to token ids and back", tool_tokenize },
@@ -17,27 +19,73 @@ int
 tool_failed (GError *error)
 {
   gboolean named = g_str_has_prefix (error->message, "tinyloop: ");
-  fprintf (stderr, "%s%s\n", named ? "" : "tinyloop: ", error->message);
+  int status = error->domain == G_OPTION_ERROR ? 2 : 1;
+  g_autofree char *line = g_strdelimit (g_strdup (error->message), "\r\n", ' ');
+  fprintf (stderr, "%s%s%s\n", named ? "" : "tinyloop: ", line, status == 2 ? "; see --help" : "");
   g_error_free (error);
-  return 1;
+  return status;
+}
+
+int
+tool_bad_usage (GError *error)
+{
+  error->domain = G_OPTION_ERROR;
+  return tool_failed (error);
 }
 
 gboolean
-tool_parse (const char *usage, const GOptionEntry *entries, int *argc, char ***argv, int n_positional)
+tool_check_not_negative (const char *option, gint64 value, GError **error)
+{
+  if (value < 0)
+    g_set_error (error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE, "--%s is %" G_GINT64_FORMAT ", but must not be negative",
+        option, value);
+  return value >= 0;
+}
+
+/* words of "SRC DST - what it does" before the dash */
+static int
+count_arguments (const char *usage)
+{
+  g_auto (GStrv) words = g_strsplit (usage, " ", -1);
+  int n = 0;
+  while (words[n] && !g_str_equal (words[n], "-"))
+    n++;
+  return n;
+}
+
+gboolean
+tool_parse (const char *usage, const GOptionEntry *entries, GOptionGroup *group, int *argc, char ***argv)
 {
   g_autoptr (GOptionContext) context = g_option_context_new (usage);
   GError *error = NULL;
+  int n = count_arguments (usage);
   g_option_context_add_main_entries (context, entries, NULL);
-  if (!g_option_context_parse (context, argc, argv, &error))
-    {
-      tool_failed (error);
-      return FALSE;
-    }
-  if (*argc == n_positional + 1)
-    return TRUE;
-  g_autofree char *help = g_option_context_get_help (context, TRUE, NULL);
-  fprintf (stderr, "tinyloop: %d argument%s expected\n%s", n_positional, n_positional == 1 ? "" : "s", help);
-  return FALSE;
+  if (group)
+    g_option_context_add_group (context, group);
+  g_option_context_set_description (context, "Exit status: 0 done, 1 failed, 2 asked wrongly.");
+  if (g_option_context_parse (context, argc, argv, &error) && *argc != n + 1)
+    g_set_error (&error, G_OPTION_ERROR, G_OPTION_ERROR_FAILED, "%d argument%s given, but '%s %.*s' takes %d", *argc - 1,
+        *argc == 2 ? "" : "s", g_get_prgname (), (int) (strstr (usage, " - ") - usage), usage, n);
+  if (error)
+    tool_failed (error);
+  return error == NULL;
+}
+
+static void
+show_progress (double fraction, gpointer data)
+{
+  enum { WIDTH = 40 };
+  int full = fraction * WIDTH;
+  if (fraction < 1)
+    fprintf (stderr, "\r[%.*s%*s] %3.0f %%", full, "========================================", WIDTH - full, "", fraction * 100);
+  else
+    fprintf (stderr, "\r%*s\r", WIDTH + 8, "");
+}
+
+TlProgressFunc
+tool_progress (void)
+{
+  return isatty (STDERR_FILENO) ? show_progress : NULL;
 }
 
 static int
@@ -45,7 +93,7 @@ usage (FILE *to, int status)
 {
   fputs ("Usage: tinyloop COMMAND …\n\n", to);
   for (guint i = 0; i < G_N_ELEMENTS (tools); i++)
-    fprintf (to, "  %-10s %s\n", tools[i].name, tools[i].summary);
+    fprintf (to, "  %-12s %s\n", tools[i].name, tools[i].summary);
   fputs ("\n'tinyloop COMMAND --help' tells a command's options.\n", to);
   return status;
 }
@@ -64,6 +112,6 @@ main (int argc, char **argv)
         g_set_prgname (name);
         return tools[i].run (argc - 1, argv + 1);
       }
-  fprintf (stderr, "tinyloop: no command '%s'\n", argv[1]);
-  return usage (stderr, 2);
+  fprintf (stderr, "tinyloop: there is no command '%s'; 'tinyloop --help' lists them\n", argv[1]);
+  return 2;
 }

@@ -11,7 +11,7 @@ typedef struct
   gint64 max_cache_bytes;
   gboolean json;
   /* input */
-  char *prompt, *tokens;
+  char *prompt, *system, *tokens;
   gboolean raw, special;
   char **stop_sequences;
   TlGenerateConfig *config;     /* every parameter of a generation */
@@ -23,7 +23,7 @@ void tool_options_init (ToolOptions *o);
 void tool_options_clear (ToolOptions *o);
 /* parses the sets and `own` entries; FALSE after reporting */
 gboolean tool_options_parse (ToolOptions *o, const char *usage, ToolOptionSets sets, const GOptionEntry *own, int *argc,
-  char ***argv, int n_positional);
+  char ***argv);
 TlModel *tool_options_load (const ToolOptions *o, const char *path, GError **error);
 GBytes *tool_options_ids (const ToolOptions *o, TlModel *model, GError **error);
 void tool_append_ids (GString *out, GBytes *ids);

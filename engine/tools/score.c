@@ -64,7 +64,7 @@ score (const ToolOptions *o, const char *path, const char *what, const char *out
 {
   gboolean last = g_str_equal (what, "last");
   if (!last && !g_str_equal (what, "logits")) {
-    g_set_error (error, TL_ERROR, TL_ERROR_UNSUPPORTED, "--what '%s' is not one of logits, last", what);
+    g_set_error (error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE, "--what '%s' is not one of logits, last", what);
     return FALSE;
   }
   TlGenerateConfig *config = o->config;
@@ -92,7 +92,7 @@ tool_score (int argc, char **argv)
     G_OPTION_ENTRY_NULL };
   tool_options_init (&o);
   int status = 2;
-  if (tool_options_parse (&o, "MODEL", TOOL_OPTIONS_MODEL | TOOL_OPTIONS_INPUT, own, &argc, &argv, 1))
+  if (tool_options_parse (&o, "MODEL - logits of given ids", TOOL_OPTIONS_MODEL | TOOL_OPTIONS_INPUT, own, &argc, &argv))
     status = score (&o, argv[1], what, output, &error) ? 0 : tool_failed (error);
   tool_options_clear (&o);
   return status;

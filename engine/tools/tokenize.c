@@ -5,7 +5,7 @@
 #include <gio/gio.h>
 #include <gio/gunixinputstream.h>
 
-#include "tl-model.h"
+#include "options.h"
 #include "tool.h"
 
 static GBytes *
@@ -19,7 +19,7 @@ read_stdin (GError **error)
 }
 
 static gboolean
-decode (TlTokenizer *tokenizer, GBytes *input, GError **error)
+decode (TlTokenizer *tokenizer, GBytes *input, gboolean json, GError **error)
 {
   gsize size;
   const char *data = g_bytes_get_data (input, &size);
@@ -30,7 +30,14 @@ decode (TlTokenizer *tokenizer, GBytes *input, GError **error)
   const gint32 *id = g_bytes_get_data (ids, &size);
   g_autoptr (GBytes) decoded = tl_tokenizer_decode (tokenizer, id, size / sizeof (gint32));
   data = g_bytes_get_data (decoded, &size);
-  fwrite (data, 1, size, stdout);
+  if (!json) {
+    fwrite (data, 1, size, stdout);
+    return TRUE;
+  }
+  g_autofree char *valid = g_utf8_make_valid (data ? data : "", size);
+  g_autoptr (GString) out = g_string_new (NULL);
+  tool_append_json_string (out, valid);
+  puts (out->str);
   return TRUE;
 }
 
@@ -58,14 +65,13 @@ tool_tokenize (int argc, char **argv)
     { "special", 0, 0, G_OPTION_ARG_NONE, &special, "special tokens in the text are recognised", NULL },
     { "add-bos", 0, 0, G_OPTION_ARG_NONE, &template, "add what the tokenizer's post-processor adds", NULL },
     { "decode", 0, 0, G_OPTION_ARG_NONE, &back, "ids on stdin, text on stdout", NULL },
-    { "json", 0, 0, G_OPTION_ARG_NONE, &json, "ids as a JSON array", NULL },
-    G_OPTION_ENTRY_NULL,
+    TOOL_OPTION_JSON (json), G_OPTION_ENTRY_NULL,
   };
-  if (!tool_parse ("MODEL", entries, &argc, &argv, 1))
+  if (!tool_parse ("MODEL - text on stdin to token ids on stdout, or back", entries, NULL, &argc, &argv))
     return 2;
   g_autoptr (TlTokenizer) tokenizer = tl_tokenizer_new_for_path (argv[1], &error);
   g_autoptr (GBytes) input = tokenizer ? read_stdin (&error) : NULL;
   TlEncodeFlags flags = (special ? TL_ENCODE_SPECIAL : 0) | (template ? TL_ENCODE_ADD_BOS : 0);
-  gboolean ok = input && (back ? decode (tokenizer, input, &error) : encode (tokenizer, input, flags, json, &error));
+  gboolean ok = input && (back ? decode (tokenizer, input, json, &error) : encode (tokenizer, input, flags, json, &error));
   return ok ? 0 : tool_failed (error);
 }

@@ -1,0 +1,285 @@
+#!/usr/bin/env python3
+"""tests/tools/commands.py — every sub-command of `tinyloop` from outside: output, JSON, one-line errors, exit status.
+
+$TINYLOOP_TOOL is the command, $TINYLOOP_DEMO the demo model. Needs nothing but Python; run by meson.
+"""
+import array
+import json
+import os
+import pty
+import shutil
+import struct
+import subprocess
+import tempfile
+import unittest
+import xml.etree.ElementTree as xml
+
+import tap
+
+TOOL, DEMO = os.environ["TINYLOOP_TOOL"], os.environ["TINYLOOP_DEMO"]
+GOLDEN = os.path.join(os.environ["TINYLOOP_TEST_GOLDENS"], "qwen3")
+COMMANDS = ("convert", "inspect", "tokenize", "generate", "score", "bench", "export-gguf")
+
+
+def run(*args, text=None):
+    return subprocess.run([TOOL, *args], input=text or "", capture_output=True, text=True, timeout=120)
+
+
+def tensors_of(path):
+    """name -> (shape, bytes) of a safetensors file"""
+    with open(path, "rb") as f:
+        data = f.read()
+    n = struct.unpack("<Q", data[:8])[0]
+    header, body = json.loads(data[8:8 + n]), data[8 + n:]
+    return {name: (t["shape"], body[slice(*t["data_offsets"])]) for name, t in header.items() if name != "__metadata__"}
+
+
+class Case(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.mkdtemp()
+        self.addCleanup(shutil.rmtree, self.folder)
+
+    def path(self, name):
+        return os.path.join(self.folder, name)
+
+    def done(self, *args, text=None):
+        """stdout of a run that succeeds and says nothing on stderr"""
+        r = run(*args, text=text)
+        self.assertEqual((r.returncode, r.stderr), (0, ""), args)
+        return r.stdout
+
+    def refused(self, status, words, *args, text=None):
+        """one line on stderr that holds the words, nothing on stdout"""
+        r = run(*args, text=text)
+        self.assertEqual((r.returncode, r.stdout), (status, ""), (args, r.stderr))
+        self.assertRegex(r.stderr, r"\Atinyloop: [^\n]+\n\Z")
+        for word in words:
+            self.assertIn(word, r.stderr, args)
+
+
+class Every(Case):
+    def test_help_names_options_and_exit_status(self):
+        for command in COMMANDS:
+            out = self.done(command, "--help")
+            for word in (command, "--json", "Exit status"):
+                self.assertIn(word, out, command)
+            self.assertIn(command, self.done("--help"))
+
+    def test_wrong_use_is_status_2_and_one_line(self):
+        for command in COMMANDS:
+            self.refused(2, ["--help"], command, "--no-such-option")
+            self.refused(2, ["takes", "--help"], command)
+            self.refused(2, ["takes"], command, "a", "b", "c")
+        self.refused(2, ["nonsense"], "nonsense")
+        self.assertEqual(run().returncode, 2)
+
+    def test_a_missing_file_is_status_1_and_named(self):
+        for command, rest in (("convert", [self.path("x")]), ("inspect", []), ("tokenize", []), ("bench", []),
+                              ("generate", ["--tokens", "1"]), ("score", ["--tokens", "1"]), ("export-gguf", [self.path("x")])):
+            self.refused(1, ["no-such.tinyloop"], command, self.path("no-such.tinyloop"), *rest)
+
+    def test_a_broken_file_is_status_1_and_named(self):
+        with open(DEMO, "rb") as f, open(self.path("cut.tinyloop"), "wb") as out:
+            out.write(f.read(100000))
+        for command, rest in (("inspect", []), ("generate", ["--tokens", "1"]), ("export-gguf", [self.path("x")])):
+            self.refused(1, ["cut.tinyloop"], command, self.path("cut.tinyloop"), *rest)
+        self.assertFalse(os.path.exists(self.path("x")))
+
+
+class Converting(Case):
+    def test_a_folder_becomes_a_checkpoint(self):
+        out = json.loads(self.done("convert", GOLDEN, self.path("m.tinyloop"), "--quantize", "int8", "--json"))
+        self.assertEqual(out["descriptor"]["family"], "qwen3")
+        self.assertIn("qwen3", self.done("inspect", self.path("m.tinyloop"), "--verify"))
+
+    def test_bad_values_are_named(self):
+        for args in (["--quantize", "int3"], ["--group", "48"]):
+            self.refused(1, [args[1]], "convert", GOLDEN, self.path("m"), *args)
+        self.refused(2, ["--group"], "convert", GOLDEN, self.path("m"), "--group", "-1")
+        self.refused(1, ["no/such/folder"], "convert", GOLDEN, self.path("no/such/folder/m"))
+
+    def test_progress_is_for_terminals_only(self):
+        mine, other = pty.openpty()
+        subprocess.run([TOOL, "convert", GOLDEN, self.path("m")], stderr=other, stdout=subprocess.DEVNULL, check=True)
+        os.close(other)
+        self.assertIn(b"%", os.read(mine, 65536))
+        os.close(mine)
+        self.done("convert", GOLDEN, self.path("m"))
+
+
+class Inspecting(Case):
+    def test_text_shows_stacks_and_json_the_descriptor(self):
+        text, tree = self.done("inspect", DEMO), json.loads(self.done("inspect", DEMO, "--json"))
+        self.assertRegex(text, r"loop +1 block.*applied 4 times")
+        self.assertEqual(tree["descriptor"]["stacks"], {"pre": 2, "loop": 1, "coda": 0})
+        self.assertEqual(tree["bytes"]["file"], os.path.getsize(DEMO))
+
+    def test_the_drawing_is_xml_and_shows_the_loop(self):
+        self.done("inspect", DEMO, "--svg", self.path("m.svg"))
+        words = " ".join(xml.parse(self.path("m.svg")).getroot().itertext())
+        for word in ("embed", "pre: 2 blocks", "loop: 1 block", "× 4", "head"):
+            self.assertIn(word, words)
+        self.refused(1, ["no/such"], "inspect", DEMO, "--svg", self.path("no/such/m.svg"))
+
+    def test_a_changed_byte_is_found(self):
+        shutil.copy(DEMO, self.path("m.tinyloop"))
+        with open(self.path("m.tinyloop"), "r+b") as f:
+            f.seek(1000000)
+            byte = f.read(1)
+            f.seek(1000000)
+            f.write(bytes([byte[0] ^ 1]))
+        self.refused(1, ["content hash"], "inspect", self.path("m.tinyloop"), "--verify")
+
+
+class Tokenizing(Case):
+    def test_there_and_back(self):
+        text = "größer 日本 two\nlines"
+        ids = json.loads(self.done("tokenize", DEMO, "--json", text=text))
+        self.assertEqual(self.done("tokenize", DEMO, text=text).split(), [str(i) for i in ids])
+        self.assertEqual(self.done("tokenize", DEMO, "--decode", text=str(ids)), text)
+        self.assertEqual(json.loads(self.done("tokenize", DEMO, "--decode", "--json", text=str(ids))), text)
+        self.assertEqual(json.loads(self.done("tokenize", DEMO, "--special", "--json", text="<|cmd|>")), [1])
+        self.refused(1, ["'x'"], "tokenize", DEMO, "--decode", text="1 x")
+
+    def test_a_model_without_tokenizer_says_so(self):
+        self.done("convert", GOLDEN, self.path("m.tinyloop"))
+        self.refused(1, ["m.tinyloop", "no tokenizer"], "tokenize", self.path("m.tinyloop"), text="a")
+        self.refused(1, ["m.tinyloop", "--tokens"], "generate", self.path("m.tinyloop"), "--prompt", "a")
+
+
+class Generating(Case):
+    def ids(self, *args):
+        return json.loads(self.done("generate", DEMO, "--json", "--max-tokens", "8", *args))
+
+    def test_the_prompt_is_rendered_unless_raw(self):
+        rendered = self.ids("--prompt", "turn on the light")
+        by_hand = self.ids("--prompt", "<|cmd|>turn on the light<|json|>", "--raw", "--special")
+        self.assertEqual(rendered["tokens"], by_hand["tokens"])
+        raw = self.ids("--prompt", "turn on the light", "--raw")
+        self.assertEqual(raw["counters"]["prompt_tokens"], rendered["counters"]["prompt_tokens"] - 2)
+
+    def test_special_tokens_of_the_user_are_text(self):
+        out = self.ids("--prompt", "a<|end|>b")
+        self.assertEqual(out["tokens"][:out["counters"]["prompt_tokens"]].count(0), 0)
+
+    def test_json_and_text_tell_the_same(self):
+        out = self.ids("--prompt", "turn on the light")
+        self.assertEqual(set(out), {"tokens", "text", "finish_reason", "timings", "counters"})
+        self.assertEqual(self.done("generate", DEMO, "--max-tokens", "8", "--prompt", "turn on the light"), out["text"] + "\n")
+        again = self.ids("--tokens", ",".join(str(i) for i in out["tokens"][:out["counters"]["prompt_tokens"]]))
+        self.assertEqual(again["tokens"], out["tokens"])
+
+    def test_parameters_reach_the_engine(self):
+        self.assertEqual(self.ids("--tokens", "5,6", "--loops", "2", "--ignore-eos")["counters"]["loops"], 2)
+        out = self.ids("--tokens", "5,6", "--ignore-eos")["tokens"]
+        stopped = self.ids("--tokens", "5,6", "--ignore-eos", "--stop-sequences", f"{out[3]},{out[4]}")
+        self.assertEqual((stopped["tokens"], stopped["finish_reason"]), (out[:5], "stop"))
+
+    def test_wrong_values_are_named(self):
+        ask = ["generate", DEMO, "--tokens", "1"]
+        for option, value in (("temperature", "hot"), ("temperature", "-1"), ("top-p", "1.5"), ("max-tokens", "0"),
+                              ("kv-mode", "int3"), ("seed", "-1"), ("threads", "-1"), ("stop-sequences", "a")):
+            self.refused(2, [value if option == "stop-sequences" else option], *ask, f"--{option}={value}")
+        self.refused(2, ["--prompt"], "generate", DEMO)
+        self.refused(2, ["--prompt"], *ask, "--prompt", "x")
+        self.refused(2, ["--raw"], *ask, "--raw")
+        self.refused(2, ["--raw"], "generate", DEMO, "--prompt", "x", "--raw", "--system", "y")
+        self.refused(1, ["99999"], "generate", DEMO, "--tokens", "99999")
+        self.refused(1, ["loops"], *ask, "--loops", "1000")
+        self.refused(1, ["cuda"], *ask, "--device", "cuda")
+
+
+class Scoring(Case):
+    def test_last_is_the_last_row(self):
+        for what in ("logits", "last"):
+            out = json.loads(self.done("score", DEMO, "--tokens", "1,2,3", "--what", what, "--output", self.path(what), "--json"))
+            self.assertEqual((out["what"], out["rows"], out["vocab"]), (what, 3 if what == "logits" else 1, 4096))
+        shape, data = tensors_of(self.path("logits"))["logits"]
+        last_shape, last = tensors_of(self.path("last"))["last"]
+        self.assertEqual((shape, last_shape), ([3, 4096], [4096]))
+        self.assertEqual(data[-len(last):], last)
+        values = array.array("f", last)
+        self.assertEqual(out["argmax_last"], values.index(max(values)))
+
+    def test_wrong_values_are_named(self):
+        self.refused(2, ["everything"], "score", DEMO, "--tokens", "1", "--what", "everything")
+        self.refused(1, ["no/such"], "score", DEMO, "--tokens", "1", "--output", self.path("no/such"))
+
+
+class Benching(Case):
+    def test_figures_are_there(self):
+        out = json.loads(self.done("bench", DEMO, "--prompt-tokens", "8", "--decode-tokens", "4", "--json"))
+        self.assertEqual((out["prompt_tokens"], out["decode_tokens"], out["loops"]), (8, 4, 4))
+        for name in ("prefill_tok_s", "decode_tok_s", "bytes_per_token", "read_bandwidth_bytes_s", "percent_of_limit"):
+            self.assertGreater(out[name], 0)
+
+    def test_wrong_values_are_named(self):
+        self.refused(2, ["--streams"], "bench", DEMO, "--streams", "2")
+        self.refused(2, ["--decode-tokens"], "bench", DEMO, "--decode-tokens", "1")
+
+
+class Exporting(Case):
+    def export(self, source, *args):
+        """the model that comes back from the exported file"""
+        self.done("export-gguf", source, self.path("m.gguf"), *args)
+        back = self.path(f"back{len(os.listdir(self.folder))}.tinyloop")
+        self.done("convert", self.path("m.gguf"), back)
+        return back
+
+    def logits(self, model, *args):
+        self.done("score", model, "--tokens", "1,370,263,979,333", "--output", self.path("s"), *args)
+        return tensors_of(self.path("s"))["logits"][1]
+
+    def assert_near(self, a, b, room):
+        a, b = array.array("f", a), array.array("f", b)
+        self.assertEqual(len(a), len(b))
+        self.assertLess(max(abs(x - y) for x, y in zip(a, b)), room)
+        self.assertGreater(max(a) - min(a), 1)
+
+    def test_loops_unrolled_mean_the_same(self):
+        for loops in ("2", "4"):
+            back = self.export(DEMO, "--loops", loops)
+            self.assertEqual(json.loads(self.done("inspect", back, "--json"))["descriptor"]["stacks"]["loop"], 2 + int(loops))
+            self.assert_near(self.logits(DEMO, "--loops", loops, "--exact-activations"),
+                             self.logits(back, "--exact-activations"), 2e-3)
+
+    def test_groups_of_32_come_back_bit_for_bit(self):
+        once = self.export(DEMO)
+        twice = self.export(once, "--loops", "2")
+        self.assertEqual(self.logits(once, "--loops", "2"), self.logits(twice))
+        self.assertLess(abs(os.path.getsize(self.path("m.gguf")) - os.path.getsize(twice)), 600000)
+
+    def test_four_bits_and_floats_come_back_bit_for_bit(self):
+        for args in (["--quantize", "int4", "--group", "32"], []):
+            self.done("convert", GOLDEN, self.path("m.tinyloop"), *args)
+            back = self.export(self.path("m.tinyloop"))
+            for model in (self.path("m.tinyloop"), back):
+                self.done("score", model, "--tokens", "3,4,5", "--exact-activations", "--output", model + ".s")
+            self.assertEqual(tensors_of(self.path("m.tinyloop.s")), tensors_of(back + ".s"))
+
+    def test_tokenizer_and_template_go_along(self):
+        back = self.export(DEMO)
+        text = "set 15 timers, größer 日本"
+        self.assertEqual(self.done("tokenize", DEMO, text=text), self.done("tokenize", back, text=text))
+        ask = ["--prompt", "set a timer for ten minutes", "--exact-activations", "--max-tokens", "12"]
+        self.assertEqual(self.done("generate", DEMO, *ask), self.done("generate", back, *ask))
+        self.done("export-gguf", DEMO, self.path("bare.gguf"), "--without-tokenizer")
+        self.done("convert", self.path("bare.gguf"), self.path("bare.tinyloop"))
+        self.refused(1, ["no tokenizer"], "tokenize", self.path("bare.tinyloop"), text="a")
+
+    def test_what_has_no_form_is_named(self):
+        nanbeige = os.path.join(os.environ["TINYLOOP_TEST_GOLDENS"], "nanbeige")
+        self.done("convert", nanbeige, self.path("n.tinyloop"))
+        self.refused(1, ["norms.loop_end"], "export-gguf", self.path("n.tinyloop"), self.path("n.gguf"))
+        self.refused(1, ["1 to 8"], "export-gguf", DEMO, self.path("n.gguf"), "--loops", "9")
+        self.refused(2, ["--loops"], "export-gguf", DEMO, self.path("n.gguf"), "--loops", "-1")
+        self.refused(1, ["no/such"], "export-gguf", DEMO, self.path("no/such/n.gguf"))
+        self.assertEqual([f for f in os.listdir(self.folder) if "gguf" in f], [])
+
+    def test_json_names_file_and_size(self):
+        out = json.loads(self.done("export-gguf", DEMO, self.path("m.gguf"), "--json"))
+        self.assertEqual(out, {"output": self.path("m.gguf"), "bytes": os.path.getsize(self.path("m.gguf"))})
+
+
+if __name__ == "__main__":
+    tap.main()
