@@ -71,6 +71,7 @@ typedef struct
   GCancellable *cancellable;
   guint n_active, n_delivering, n_later;
   gint not_finite, cancelled;
+  gboolean traced;              /* a row wants a trace */
 } Pass;
 
 /* --- memory --- */
@@ -375,21 +376,24 @@ store_row (Cpu *cpu, gboolean fp32, gpointer page, gsize at, const float *x)
     cpu->kernels->to_half (x, n, (guint16 *) page + at);
 }
 
+/* kv heads first … first + n - 1 of a row with their query heads: rotated, K and V stored */
 static void
-op_append (Pass *pass, const TlOp *op, guint r)
+append_heads (Pass *pass, const TlOp *op, guint r, guint first, guint n)
 {
   Cpu *cpu = pass->cpu;
   const TlProgram *p = cpu->base.program;
   const TlRow *row = &pass->batch->rows[r];
-  float *q = row_of (cpu, TL_BUFFER_Q, r), *k = row_of (cpu, TL_BUFFER_K, r), *v = row_of (cpu, TL_BUFFER_V, r);
-  prepare_heads (cpu, op, r, q, p->n_heads, &op->q_norm, op->qk_bias);
-  prepare_heads (cpu, op, r, k, p->n_kv_heads, &op->k_norm,
-    op->qk_bias ? op->qk_bias + p->n_heads * p->head_dim : NULL);
+  gsize q_at = (gsize) first * cpu->n_q * p->head_dim, k_at = (gsize) first * p->head_dim;
+  float *k = row_of (cpu, TL_BUFFER_K, r), *v = row_of (cpu, TL_BUFFER_V, r);
+  prepare_heads (cpu, op, r, row_of (cpu, TL_BUFFER_Q, r) + q_at, n * cpu->n_q, &op->q_norm,
+    op->qk_bias ? op->qk_bias + q_at : NULL);
+  prepare_heads (cpu, op, r, k + k_at, n, &op->k_norm,
+    op->qk_bias ? op->qk_bias + p->n_heads * p->head_dim + k_at : NULL);
 
   gpointer page = group_of (pass, op, row)[row->position / TL_PAGE_POSITIONS];
   gboolean fp32 = pass->batch->tables[row->sequence]->mode == TL_KV_FP32;
   gsize in_page = (gsize) (row->position % TL_PAGE_POSITIONS) * p->head_dim;
-  for (guint h = 0; h < p->n_kv_heads; h++)
+  for (guint h = first; h < first + n; h++)
     {
       store_row (cpu, fp32, page, plane_offset (p, op, 0, h) + in_page, k + h * p->head_dim);
       store_row (cpu, fp32, page, plane_offset (p, op, 1, h) + in_page, v + h * p->head_dim);
@@ -447,9 +451,18 @@ attend_rows (Pass *pass, guint id, const TlOp *op, guint kv_head, const guint *r
     }
 }
 
-/* Units of work are (rows that share pages, kv head), dealt out in turn. */
+/* Whether an attention does the append before it as well, which saves a barrier: when one unit of work holds all rows, its
+ * worker reads no K or V but those it has stored. */
+static gboolean
+appends_itself (Pass *pass, const TlOp *append, const TlOp *attend, const guint *rows, guint n)
+{
+  return append->kind == TL_OP_APPEND_KV && attend->kind == TL_OP_ATTEND && append->flags == attend->flags
+    && !append->norm_full_width && rows_together (pass, attend, rows, n, pass->cpu->attend_rows) == n;
+}
+
+/* Units of work are (rows that share pages, kv head), dealt out in turn. append: done here; or NULL. */
 static void
-op_attend (Pass *pass, guint id, const TlOp *op, const guint *rows, guint n)
+op_attend (Pass *pass, guint id, const TlOp *op, const TlOp *append, const guint *rows, guint n)
 {
   Cpu *cpu = pass->cpu;
   guint unit = 0, n_kv = cpu->base.program->n_kv_heads;
@@ -458,7 +471,11 @@ op_attend (Pass *pass, guint id, const TlOp *op, const guint *rows, guint n)
       together = rows_together (pass, op, rows + i, n - i, cpu->attend_rows);
       for (guint kv_head = 0; kv_head < n_kv; kv_head++, unit++)
         if (unit % cpu->n_workers == id)
-          attend_rows (pass, id, op, kv_head, rows + i, together);
+          {
+            for (guint r = 0; append && r < together; r++)
+              append_heads (pass, append, rows[i + r], kv_head, 1);
+            attend_rows (pass, id, op, kv_head, rows + i, together);
+          }
     }
 }
 
@@ -512,7 +529,7 @@ op_row (Pass *pass, guint id, const TlOp *op, guint r)
         memset (out, 0, width * sizeof (float));
       break;
     case TL_OP_APPEND_KV:
-      op_append (pass, op, r);
+      append_heads (pass, op, r, 0, p->n_kv_heads);
       break;
     default:
       g_assert_not_reached ();
@@ -541,14 +558,15 @@ walk_list (Pass *pass, guint id, const TlOpList *list, const TlPackedMatrix *pac
         rows = cpu->delivering, n = pass->n_delivering;
       else if (op->flags & TL_OP_FLAG_NOT_FIRST_LOOP)
         rows = cpu->later, n = pass->n_later;
-      if (n == 0)
+      if (n == 0 || (op->kind == TL_OP_TAP && !pass->traced)
+          || (i + 1 < list->n && appends_itself (pass, op, op + 1, rows, n)))
         continue;
       if (op->kind == TL_OP_LINEAR)
         op_linear (pass, id, op, packed + 3 * i, rows, n);
       else if (op->kind == TL_OP_HEAD)
         op_head (pass, id, op, packed + 3 * i, rows, n);
       else if (op->kind == TL_OP_ATTEND)
-        op_attend (pass, id, op, rows, n);
+        op_attend (pass, id, op, i && appends_itself (pass, op - 1, op, rows, n) ? op - 1 : NULL, rows, n);
       else
         for (guint j = id; j < n; j += cpu->n_workers)
           op_row (pass, id, op, rows[j]);
@@ -667,6 +685,7 @@ cpu_run (TlBackend *backend, TlBatch *batch, TlStages stages, guint max_loops, G
     {
       if (stages & TL_STAGE_PRE)
         batch->rows[r].depth = 0;
+      pass.traced |= batch->rows[r].trace != NULL;
       tl_program_rope_row (p, batch->rows[r].position, cpu->rope_cos + (gsize) r * (p->rope_dims / 2),
         cpu->rope_sin + (gsize) r * (p->rope_dims / 2));
     }
