@@ -2,7 +2,7 @@
  *
  * Straight lines of +, *, / , sqrt and fma only, which IEEE 754 rounds the same everywhere, so that a vector version is the
  * same line on vectors. The mathematics library of the system takes no part in results.
- * Included by every backend; exp, log, log1p, tanh, erf, sin, cos and softplus err by at most 1.1 units in the last place
+ * Included by every backend; exp, log, log1p, tanh, erf, gelu, sin, cos and softplus err by at most 1.1 units in the last place
  * (tests/cpu/math.c).
  */
 #pragma once
@@ -219,7 +219,38 @@ TL_MATH double tl_cos (double x) { double s, c; tl_sincos (x, &s, &c); return c;
 TL_MATH float tl_rsqrtf (float x) { return 1.0f / sqrtf (x); }
 TL_MATH float tl_sigmoidf (float x) { return 1.0f / (1.0f + tl_expf (-x)); }
 TL_MATH float tl_siluf (float x) { return x / (1.0f + tl_expf (-x)); }
-TL_MATH float tl_gelu_erff (float x) { return 0.5f * x * (1.0f + tl_erff (x * 0.70710678118654752f)); }
+
+/* x / 2 * erfc (-x / sqrt 2), for x above 0 by erfc's mirror: exact to half a unit also where 1 + erf cancels. erfc is
+ * exp (-a^2) * p / (1 + 2a), p a polynomial in (a - 3) / (a + 3) on [0, 10]. */
+TL_MATH float
+tl_gelu_erff (float x)
+{
+  const double c[] = {
+    3.470618381744089e-05,
+    0.00013116394026136392,
+    -0.00012388107148558007,
+    -0.0007921501195649666,
+    0.0018916384595721095,
+    0.0025336427233478716,
+    -0.02377030952721432,
+    0.06830744117450785,
+    -0.11927373958455878,
+    0.12964519143333791,
+    -0.04756229020461589,
+    -0.13562110665569863,
+    1.2530080582394574
+  };
+  double b = x < 0 ? -(double) x : (double) x;
+  b = b < 14.0 ? b : 14.0;
+  double a = b * 0.70710678118654752440, u = (a - 3.0) / (a + 3.0), p = c[0];
+  for (int i = 1; i < 13; i++)
+    p = fma (p, u, c[i]);
+  double half = 0.5 * tl_exp (-0.5 * b * b) * p / (1.0 + 2.0 * a);
+  double share = x < 0 ? half : 1.0 - half;
+  share = x < -14.0f ? 0.0 : share;     /* below every float that is not subnormal */
+  float r = (float) ((double) x * share);
+  return x < -14.0f ? -0.0f : r;
+}
 
 TL_MATH float
 tl_gelu_tanhf (float x)
