@@ -67,8 +67,7 @@ run_on_model (gpointer data, const guint32 *tokens, guint n, float *logits, GCan
 static guint
 chunk_of (const TlGenerateConfig *config)
 {
-  const char *uncached = g_getenv ("TINYLOOP_DISABLE_KV_CACHE");
-  if (uncached && *uncached && !g_str_equal (uncached, "0"))
+  if (tl_pass_cache_is_disabled ())
     return G_MAXUINT;
   return config->chunk_size ? config->chunk_size : 128;
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "cpu/tl-backend-cpu.h"
+#include "forward/tl-reference.h"
 #include "tl-model-private.h"
 
 struct _TlModel
@@ -196,12 +197,14 @@ find_device (TlModel *self, GError **error)
   const char *device = self->device ? self->device : "cpu";
   if (g_str_equal (device, "cpu") || g_str_equal (device, "auto"))
     return tl_backend_cpu_class ();
+  if (g_str_equal (device, "reference"))
+    return tl_backend_reference_class ();
   if (g_str_equal (device, "cuda")) {
     gboolean gpu = g_file_test ("/dev/nvidiactl", G_FILE_TEST_EXISTS);
     g_set_error (error, TL_ERROR, TL_ERROR_DEVICE, "device 'cuda' is not available: %s, and this build has no CUDA"
         " backend; use device 'cpu'", gpu ? "an NVIDIA driver was found" : "no NVIDIA driver was found");
   } else {
-    g_set_error (error, TL_ERROR, TL_ERROR_DEVICE, "device '%s' is not part of this build; use 'cpu'", device);
+    g_set_error (error, TL_ERROR, TL_ERROR_DEVICE, "device '%s' is unknown; use 'cpu', 'reference' or 'auto'", device);
   }
   return NULL;
 }

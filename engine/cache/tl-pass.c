@@ -160,11 +160,21 @@ make_rows (TlPass *pass)
     }
 }
 
+static gboolean
+check_batches (TlBackend *backend, GError **error)
+{
+  if (backend->klass->run)
+    return TRUE;
+  g_set_error (error, TL_ERROR, TL_ERROR_UNSUPPORTED,
+    "tinyloop: device '%s' computes logits of whole sequences only; use device 'cpu' for this", backend->klass->name);
+  return FALSE;
+}
+
 /* rows checked, pages reserved; nothing run yet */
 static TlPass *
 pass_new (TlBackend *backend, const TlPassRow *rows, guint n_rows, TlStates *states, GError **error)
 {
-  if (!check_rows (backend, rows, n_rows, states != NULL, error))
+  if (!check_rows (backend, rows, n_rows, states != NULL, error) || !check_batches (backend, error))
     return NULL;
   g_autoptr (TlPass) pass = g_new0 (TlPass, 1);
   pass->backend = backend;
@@ -430,15 +440,61 @@ run_uncached (TlBackend *backend, TlKvSequence *seq, const guint32 *tokens, guin
   return TRUE;
 }
 
+/* On a device without a cache: the sequence holds tokens and depths, no pages. */
+static gboolean
+run_sequence (TlBackend *backend, TlKvSequence *seq, const guint32 *tokens, guint n, const TlPassOptions *o,
+  GCancellable *cancellable, GError **error)
+{
+  TlProgram *p = backend->program;
+  guint loops = o->loops ? o->loops : MAX (p->descriptor->loops_default, 1), old = tl_kv_sequence_length (seq);
+  guint total = old + n;
+  if ((o->hidden || o->trace || o->keep_states) && !check_batches (backend, error))
+    return FALSE;
+  g_autofree TlPassRow *rows = g_new0 (TlPassRow, n);
+  g_autofree guint32 *all = g_new (guint32, total);
+  g_autofree guint *depths = g_new (guint, total);
+  g_autofree float *logits = g_new (float, (gsize) total * p->vocab_size);
+  g_autofree float *initial = p->has_initial_state ? g_new (float, (gsize) total * p->d_model) : NULL;
+  for (guint i = 0; i < total; i++)
+    {
+      all[i] = i < old ? tl_kv_sequence_tokens (seq)[i] : tokens[i - old];
+      depths[i] = i < old ? tl_kv_sequence_depth (seq, i) : loops;
+      if (i >= old)
+        rows[i - old] = (TlPassRow) { .sequence = seq, .position = i, .token = all[i], .stop = loops };
+      if (initial)
+        tl_pass_initial_state (p, o, i, initial + (gsize) i * p->d_model);
+    }
+  TlSequenceRun run = { all, total, depths, tl_kv_sequence_window (seq), tl_kv_sequence_mode (seq), initial };
+  if (!check_rows (backend, rows, n, FALSE, error)
+      || !backend->klass->run_sequence (backend, &run, logits, cancellable, error))
+    return FALSE;
+  for (guint i = 0; i < n; i++)
+    {
+      float *out = output_of (o->logits, p->vocab_size, o->deliver, i, n);
+      if (out)
+        memcpy (out, logits + (gsize) (old + i) * p->vocab_size, p->vocab_size * sizeof (float));
+      tl_kv_sequence_commit (seq, old + i, tokens[i], loops);
+    }
+  return TRUE;
+}
+
+gboolean
+tl_pass_cache_is_disabled (void)
+{
+  const char *value = g_getenv ("TINYLOOP_DISABLE_KV_CACHE");
+  return value && strcmp (value, "1") == 0;
+}
+
 gboolean
 tl_pass_run (TlBackend *backend, TlKvSequence *seq, const guint32 *tokens, guint n, const TlPassOptions *options,
   GCancellable *cancellable, GError **error)
 {
-  const char *disabled = g_getenv ("TINYLOOP_DISABLE_KV_CACHE");
   guint chunk = options->chunk ? options->chunk : 128, old = tl_kv_sequence_length (seq);
   if (n == 0)
     return check_rows (backend, NULL, 0, FALSE, error);
-  if (options->uncached || (disabled && strcmp (disabled, "1") == 0))
+  if (backend->klass->run_sequence)
+    return run_sequence (backend, seq, tokens, n, options, cancellable, error);
+  if (options->uncached || tl_pass_cache_is_disabled ())
     return run_uncached (backend, seq, tokens, n, options, cancellable, error);
   for (guint at = 0; at < n; at += chunk)
     if (!run_chunk (backend, seq, tokens, at, MIN (chunk, n - at), n, 0, options, cancellable, error))

@@ -77,6 +77,9 @@ gboolean tl_pass_finish (TlPass *pass, GCancellable *cancellable, GError **error
 void tl_pass_free (TlPass *pass);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC (TlPass, tl_pass_free)
 
+/* TINYLOOP_DISABLE_KV_CACHE=1: every tl_pass_run() recomputes its sequence from the first token */
+gboolean tl_pass_cache_is_disabled (void);
+
 /* the row's start state by the family's rule and these options; FALSE when the program needs none. out: [d_model] */
 gboolean tl_pass_initial_state (TlProgram *program, const TlPassOptions *options, guint position, float *out);
 

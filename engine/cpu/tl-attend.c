@@ -5,9 +5,10 @@
  * execute nothing. tl-attend-simd.c gives the same bits.
  */
 #include "cpu/tl-kernels-private.h"
+#include "forward/tl-program.h"
 
 #define PAGE 32u
-#define MAX_DIM 512u
+#define MAX_DIM TL_MAX_HEAD_DIM
 
 /* a row of K or V in F32: itself, or widened into `buffer` */
 static inline const float *

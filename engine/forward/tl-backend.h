@@ -32,6 +32,17 @@ typedef enum
 
 typedef enum { TL_STATE_H, TL_STATE_E } TlStatePart;
 
+/* A whole sequence, for devices that keep no cache. */
+typedef struct
+{
+  const guint32 *tokens;
+  guint n;
+  const guint *depths;          /* [n] loops of each position */
+  guint window;                 /* 0 = none */
+  TlKvMode mode;                /* how keys and values would be stored */
+  const float *initial_state;   /* [n][d_model] for programs with has_initial_state; or NULL */
+} TlSequenceRun;
+
 struct _TlBackend
 {
   const TlBackendClass *klass;
@@ -47,6 +58,11 @@ struct _TlBackendClass
   /* One entry per pass. Errors: NUMERIC, CANCELLED (at a loop's end), DEVICE; after an error the rows' planes and states
    * are undefined and the caller drops them. */
   gboolean (*run) (TlBackend *backend, TlBatch *batch, TlStages stages, guint max_loops, GCancellable *cancellable,
+    GError **error);
+
+  /* In place of run, states and memory: logits [n][vocab_size] of all positions. NULL for devices that run batches.
+   * Errors: NUMERIC, CANCELLED. */
+  gboolean (*run_sequence) (TlBackend *backend, const TlSequenceRun *run, float *logits, GCancellable *cancellable,
     GError **error);
 
   TlStates *(*states_new) (TlBackend *backend, guint n_slots, GError **error);

@@ -55,6 +55,8 @@ check_supported (TlProgram *p, GError **error)
     return refuse (p, "mlp.act_scale", "other than 1 without relu2", error);
   if (d->d_state && d->d_state != d->d_model)
     return refuse (p, "dims.d_state", "other than d_model", error);
+  if (d->head_dim > TL_MAX_HEAD_DIM)
+    return refuse (p, "dims.head_dim", "more than " G_STRINGIFY (TL_MAX_HEAD_DIM), error);
   return TRUE;
 }
 

@@ -11,6 +11,8 @@
 
 G_BEGIN_DECLS
 
+#define TL_MAX_HEAD_DIM 512     /* backends keep one head's row on the stack */
+
 typedef enum
 {
   TL_BUFFER_NONE,

@@ -150,6 +150,14 @@ attend (const Ref *r, const double *q, const double *k, const double *v, guint t
 
 /* --- one block over all rows that take part --- */
 
+/* a stored key or value, read back */
+static void
+store (const Ref *r, double *x, guint n)
+{
+  for (guint i = 0; r->o->half && i < n; i++)
+    x[i] = tl_f16_to_f32 (tl_f32_to_f16_saturate ((float) x[i]));
+}
+
 /* x += or its normed forms, as the placement says */
 static void
 join (const Ref *r, const double *y, const float *out_norm, const float *out_bias, double *x)
@@ -199,6 +207,8 @@ block (const Ref *r, const TlBlockWeights *w, double *h, const gboolean *active,
       linear (&w->v, w->v_bias, in, kv, v + (gsize) t * kv);
       prepare (r, t, d->n_heads, w->qk_bias, w->q_norm, q + (gsize) t * nq);
       prepare (r, t, d->n_kv_heads, w->qk_bias ? w->qk_bias + nq : NULL, w->k_norm, k + (gsize) t * kv);
+      store (r, k + (gsize) t * kv, kv);
+      store (r, v + (gsize) t * kv, kv);
     }
   for (guint t = 0; t < r->n; t++)
     {
@@ -262,7 +272,7 @@ head (const Ref *r, const double *h, float *logits)
     }
 }
 
-void
+gboolean
 tl_reference_logits (const TlProgram *program, const guint32 *tokens, guint n, const TlReferenceOptions *options,
   float *logits)
 {
@@ -299,6 +309,8 @@ tl_reference_logits (const TlProgram *program, const guint32 *tokens, guint n, c
   /* keys and values of the loop stay where a stopped row left them: plane min (d, e) */
   for (guint loop = 0; loop < options->loops; loop++)
     {
+      if (g_cancellable_is_cancelled (options->cancellable))
+        return FALSE;
       for (guint t = 0; t < n; t++)
         if ((active[t] = loop < depth_of (r, t)))
           inject (r, loop, e + (gsize) t * dm, h + (gsize) t * dm);
@@ -315,4 +327,5 @@ tl_reference_logits (const TlProgram *program, const guint32 *tokens, guint n, c
   stack (r, TL_STACK_CODA, h, active, keys, values);
   for (guint t = 0; t < n; t++)
     head (r, h + (gsize) t * dm, logits + (gsize) t * d->vocab_size);
+  return TRUE;
 }
