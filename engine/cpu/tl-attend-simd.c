@@ -6,9 +6,10 @@
  * in a vector of scores is minus infinity, whose exponential is an exact zero.
  */
 #include "cpu/tl-simd.h"
+#include "forward/tl-program.h"
 
 #define PAGE 32u
-#define MAX_DIM 512u
+#define MAX_DIM TL_MAX_HEAD_DIM
 #define ALIGNED __attribute__ ((aligned (64)))
 #define PARTS (16 / LANES)      /* vectors of a position's 16 lanes */
 #define SHARED (LANES == 16 ? 4u : 2u)  /* heads that share one reading of V */
