@@ -863,8 +863,10 @@ cpu_weights_bytes (TlBackend *backend)
 static char *
 cpu_device_info (TlBackend *backend)
 {
-  return g_strdup_printf ("cpu, %s kernels, %u thread%s", ((Cpu *) backend)->kernels->name,
-    ((Cpu *) backend)->n_workers, ((Cpu *) backend)->n_workers == 1 ? "" : "s");
+  Cpu *cpu = (Cpu *) backend;
+  return g_strdup_printf ("cpu, %s kernels, %u thread%s, %" G_GSIZE_FORMAT " of %" G_GSIZE_FORMAT
+    " bytes of weights in huge pages", cpu->kernels->name, cpu->n_workers, cpu->n_workers == 1 ? "" : "s",
+    tl_packed_memory_huge_bytes (cpu->slab, cpu->slab_size), cpu->packed_bytes);
 }
 
 const TlBackendClass *

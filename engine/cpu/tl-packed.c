@@ -1,6 +1,7 @@
 /* cpu/tl-packed.c — packing of matrices into blocks of 16 rows, and memory for weights and activations. */
 #include "cpu/tl-kernels-private.h"
 
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -130,6 +131,22 @@ tl_packed_memory_free (gpointer memory, gsize size)
 {
   if (memory)
     munmap (memory, ROUND_UP (MAX (size, 1), HUGE_PAGE));
+}
+
+gsize
+tl_packed_memory_huge_bytes (gconstpointer memory, gsize size)
+{
+  g_autofree char *text = NULL;
+  if (!g_file_get_contents ("/proc/self/smaps", &text, NULL, NULL))
+    return 0;
+  guint64 begin = 0, end = 0, a, b, kilobytes, found = 0;
+  for (char *line = text; line && *line; line = strchr (line, '\n'), line = line ? line + 1 : NULL)
+    if (sscanf (line, "%" G_GINT64_MODIFIER "x-%" G_GINT64_MODIFIER "x ", &a, &b) == 2)
+      begin = a, end = b;
+    else if (sscanf (line, "AnonHugePages: %" G_GUINT64_FORMAT, &kilobytes) == 1
+        && begin < (guintptr) memory + size && end > (guintptr) memory)
+      found += kilobytes << 10;
+  return MIN (found, size);             /* a neighbour may share the system's mapping */
 }
 
 void

@@ -41,6 +41,8 @@ void tl_packed_matrix_clear (TlPackedMatrix *p);
 /* Page-aligned memory for weights, in huge pages where the system has them; zeroed. */
 gpointer tl_packed_memory_new (gsize size);
 void tl_packed_memory_free (gpointer memory, gsize size);
+/* how many bytes of such memory lie in huge pages now; 0 where the system does not tell */
+gsize tl_packed_memory_huge_bytes (gconstpointer memory, gsize size);
 
 /* row r in F32, the bits of tl_matrix_row_to_f32() (embedding gather); out [cols] */
 void tl_packed_matrix_row_to_f32 (const TlPackedMatrix *p, guint r, float *out);

@@ -137,6 +137,21 @@ test_forced_set_that_is_unknown_is_an_error (void)
   g_assert_nonnull (tl_kernels_get (NULL));
 }
 
+static void
+test_huge_pages_are_counted_only_where_they_are (void)
+{
+  gsize size = 8u << 20;
+  guint8 *memory = tl_packed_memory_new (size);
+  g_assert_cmpuint (tl_packed_memory_huge_bytes (memory, size), ==, 0);         /* nothing touched, nothing there */
+  memset (memory, 1, size);
+  gsize huge = tl_packed_memory_huge_bytes (memory, size);
+  g_assert_cmpuint (huge % (2u << 20), ==, 0);
+  g_assert_cmpuint (tl_packed_memory_huge_bytes ((gpointer) (gsize) 4096, 4096), ==, 0);
+  tl_packed_memory_free (memory, size);
+  if (huge == 0)
+    g_test_skip ("this system gives no huge pages");
+}
+
 /* the row of the matrix that nothing can run: no other set answers to its name */
 static void
 test_amx_is_refused_by_name (void)
@@ -162,6 +177,7 @@ main (int argc, char **argv)
       g_test_add_data_func (path, &cases[i], test_same_bits_everywhere);
     }
   g_test_add_func ("/cpu/isa/unknown-is-an-error", test_forced_set_that_is_unknown_is_an_error);
+  g_test_add_func ("/cpu/memory/huge-pages", test_huge_pages_are_counted_only_where_they_are);
   g_test_add_func ("/cpu/linear/same-bits/amx", test_amx_is_refused_by_name);
   return g_test_run ();
 }
