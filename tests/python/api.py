@@ -3,10 +3,16 @@
 
 Run by meson with the typelib, library and package of the build; $TINYLOOP_DEMO names the model.
 """
+import ast
+import inspect
 import os
+import pydoc
 import signal
+import subprocess
+import sys
 import threading
 import unittest
+from unittest import mock
 
 import numpy as np
 import tinyloop_py as tl
@@ -160,12 +166,20 @@ class Text(WithModel):
             self.assertEqual(b"".join(tokenizer.token_bytes(i) for i in ids).decode(), text)
 
 
+    def test_chat_is_the_template_around_plain_text(self):
+        tokenizer = self.model.tokenizer
+        self.assertEqual(tokenizer.chat("turn on the light"), self.prompt.tolist())
+        self.assertNotIn(0, tokenizer.chat("a<|end|>b"))
+        self.assertEqual(tokenizer.decode(tokenizer.chat("a<|end|>b")), "<|cmd|>a<|end|>b<|json|>")
+
+
 class Closing(unittest.TestCase):
     def test_a_closed_model_says_so(self):
         with tl.Model(DEMO) as model:
             self.assertGreater(model.vram_usage_mb(), 0)
         model.close()
-        for call in (lambda: model.generate([1]), lambda: model.score([1]), model.config):
+        for call in (lambda: model.generate([1]), lambda: model.generate_stream([1], None), lambda: model.score([1]),
+                     lambda: model.score_last([1]), model.config, model.vram_usage_mb, model.__enter__):
             with self.assertRaisesRegex(RuntimeError, "^model was closed$"):
                 call()
 
@@ -194,6 +208,132 @@ class Closing(unittest.TestCase):
             tl.Model(DEMO, device="cuda")
         with self.assertRaisesRegex(RuntimeError, "no-such"):
             tl.Model("no-such.tinyloop")
+
+
+def with_ctrl_c(real, outcomes):
+    """`real`, with a Ctrl-C to the main thread before it runs; `outcomes` gets the code of the error it ends with"""
+    def call(*args):
+        cancellable, cancelled = args[-1], threading.Event()
+        cancellable.connect(lambda *_: cancelled.set())
+        os.kill(os.getpid(), signal.SIGINT)
+        cancelled.wait(60)
+        try:
+            return real(*args)
+        except tl._engine.GLib.Error as error:
+            outcomes.append(int(error.code))
+            raise
+    return call
+
+
+class Interrupting(WithModel):
+    def assert_interrupted(self, owner, name, run):
+        outcomes = []
+        before = signal.getsignal(signal.SIGINT)
+        with mock.patch.object(owner, name, with_ctrl_c(getattr(owner, name), outcomes)):
+            with self.assertRaises(KeyboardInterrupt):
+                run()
+        self.assertEqual(outcomes, [int(GI.Error.CANCELLED)])
+        self.assertIs(signal.getsignal(signal.SIGINT), before)
+
+    def test_ctrl_c_ends_a_load(self):
+        self.assert_interrupted(GI.Model, "load", lambda: tl.load(DEMO))
+
+    def test_ctrl_c_ends_a_score_and_the_model_goes_on(self):
+        for name in ("score", "score_last"):
+            self.assert_interrupted(GI.Model, name + "_bytes", lambda: getattr(self.model, name)(self.prompt))
+        self.assertTrue(np.isfinite(self.model.score_last(self.prompt)).all())
+
+    def test_ctrl_c_in_the_middle_of_a_long_score(self):
+        program = """import os, signal, sys, threading, tinyloop_py as tl
+model = tl.load(os.environ["TINYLOOP_DEMO"])
+threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT)).start()
+try:
+    while True:
+        model.score([5] * 1000, loops=8)
+except KeyboardInterrupt:
+    print("interrupted")
+"""
+        done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+        self.assertEqual((done.returncode, done.stdout), (0, "interrupted\n"), done.stderr)
+
+    def test_other_threads_are_not_concerned(self):
+        rows = []
+        thread = threading.Thread(target=lambda: rows.append(self.model.score_last(self.prompt)))
+        thread.start()
+        thread.join()
+        np.testing.assert_array_equal(rows[0], self.model.score_last(self.prompt))
+
+
+class LoadingLater(unittest.TestCase):
+    def load(self, path, cancellable=None):
+        """-> what finish gave, progress seen"""
+        loop, model, seen, result = tl._engine.GLib.MainLoop(), GI.Model(path=path), [], []
+
+        def ready(source, outcome):
+            try:
+                result.append(source.load_finish(outcome))
+            except tl._engine.GLib.Error as error:
+                result.append(int(error.code))
+            loop.quit()
+        model.connect("notify::load-progress", lambda m, _: seen.append(m.props.load_progress))
+        self.assertFalse(model.props.loaded)
+        model.load_async(cancellable, ready)
+        loop.run()
+        return result, seen, model
+
+    def test_progress_rises_to_a_loaded_model(self):
+        result, seen, model = self.load(DEMO)
+        self.assertEqual((result, seen[-1], model.props.loaded), ([True], 100, True))
+        self.assertEqual(seen, sorted(seen))
+        generation = model.generate_bytes(tl._engine.to_bytes(tl._engine.ids_array([5, 6])), None, None)
+        self.assertGreater(len(tl._engine.from_bytes(generation.get_tokens_bytes())), 2)
+
+    def test_a_missing_file_is_an_error_at_the_end(self):
+        self.assertEqual(self.load("no-such.tinyloop")[0], [int(GI.Error.BAD_FILE)])
+
+    def test_a_cancelled_load_says_so(self):
+        cancellable = tl._engine.Gio.Cancellable()
+        cancellable.cancel()
+        result, _, model = self.load(DEMO, cancellable)
+        self.assertEqual((result, model.props.loaded), ([int(GI.Error.CANCELLED)], False))
+
+
+class Package(unittest.TestCase):
+    def test_stubs_have_the_parameters_of_the_code(self):
+        with open(os.path.splitext(tl.__file__)[0] + ".pyi") as f:
+            stubs = ast.parse(f.read())
+        functions = [(tl, node) for node in stubs.body if isinstance(node, ast.FunctionDef)]
+        for node in stubs.body:
+            if isinstance(node, ast.ClassDef) and hasattr(tl, node.name):
+                functions += [(getattr(tl, node.name), f) for f in node.body if isinstance(f, ast.FunctionDef)]
+        self.assertGreater(len(functions), 12)
+        for owner, stub in functions:
+            real = inspect.signature(getattr(owner, stub.name)).parameters
+            named = [a.arg for a in stub.args.args + stub.args.kwonlyargs]
+            takes_more = any(p.kind == p.VAR_KEYWORD for p in real.values())
+            unknown = [n for n in named if n not in real and not takes_more]
+            missing = [n for n, p in real.items() if n not in named and not n.startswith("_")
+                       and p.kind not in (p.VAR_KEYWORD, p.VAR_POSITIONAL)]
+            self.assertEqual((unknown, missing), ([], []), stub.name)
+
+    def test_help_says_what_there_is(self):
+        text = pydoc.plain(pydoc.render_doc(tl))
+        for word in ("Model", "Tokenizer", "process_logits", "generate_stream", "score_last", "float32 [T, V]"):
+            self.assertIn(word, text)
+        for name in tl.__all__:
+            self.assertTrue(inspect.getdoc(getattr(tl, name)), name)
+        for name, method in inspect.getmembers(tl.Model, inspect.isfunction):
+            self.assertTrue(name.startswith("_") or inspect.getdoc(method), name)
+
+    def test_the_wheel_runs(self):
+        wheel = os.environ.get("TINYLOOP_WHEEL")
+        if not wheel:
+            self.skipTest("no wheel was built")
+        program = ("import os, tinyloop_py as tl; assert '.whl' in tl.__file__; "
+                   "print(len(tl.load(os.environ['TINYLOOP_DEMO']).generate([5, 6], max_tokens=3)))")
+        done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60,
+                              env=dict(os.environ, PYTHONPATH=wheel))
+        self.assertEqual((done.returncode, done.stdout), (0, "5\n"), done.stderr)
 
 
 class Conversing(WithModel):

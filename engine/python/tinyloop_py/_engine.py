@@ -1,6 +1,7 @@
 """The seam to the engine: the typelib, errors as Python exceptions, ids and tensors as numpy arrays."""
 import contextlib
 import os
+import signal
 import threading
 
 import gi
@@ -67,29 +68,41 @@ def to_numpy(tensor):
     return np.asarray(_Memory(tensor))
 
 
-def interruptible(call):
-    """call(cancellable) so that Ctrl-C on the main thread cancels it: it runs in a thread, waited for here"""
-    cancellable = Gio.Cancellable()
-    if threading.current_thread() is not threading.main_thread():
-        with python_errors():
-            return call(cancellable)
+def _in_thread(call):
+    """call() in a thread of its own, waited for here, so that signal handlers run meanwhile"""
     result = {}
 
     def work():
         try:
-            result["value"] = call(cancellable)
+            result["value"] = call()
         except BaseException as error:      # handed to the caller's thread
             result["error"] = error
 
     worker = threading.Thread(target=work, name="tinyloop", daemon=True)
     worker.start()
-    try:
-        worker.join()
-    except KeyboardInterrupt:
-        cancellable.cancel()
-        worker.join()
-        raise
+    worker.join()
     with python_errors():
         if "error" in result:
             raise result["error"]
     return result["value"]
+
+
+def interruptible(call):
+    """call(cancellable); on the main thread Ctrl-C cancels it, and the handler that was set runs when it has ended"""
+    cancellable, interrupts = Gio.Cancellable(), []
+    handler = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or not callable(handler):
+        with python_errors():
+            return call(cancellable)
+
+    def record(number, frame):
+        interrupts.append((number, frame))
+        cancellable.cancel()
+
+    signal.signal(signal.SIGINT, record)
+    try:
+        return _in_thread(lambda: call(cancellable))
+    finally:
+        signal.signal(signal.SIGINT, handler)
+        if interrupts:
+            handler(*interrupts[0])

@@ -22,6 +22,7 @@ class Model:
             warnings.warn(f"max_seq_len {max_seq_len} is more than the {own} positions of the checkpoint", stacklevel=2)
 
     def __enter__(self):
+        self._check_open()
         return self
 
     def __exit__(self, *exc):

@@ -20,6 +20,11 @@ class Tokenizer:
         with python_errors():
             return from_bytes(self._tokenizer.encode_bytes(GLib.Bytes.new(data), flags)).tolist()
 
+    def chat(self, text, system=None):
+        """ids of the prompt that the tokenizer's own chat template makes of `text`; special tokens in it are plain text"""
+        with python_errors():
+            return from_bytes(self._tokenizer.encode_chat_bytes(system, text)).tolist()
+
     def decode(self, ids):
         """the text of ids; bytes that are no UTF-8 become U+FFFD"""
         if len(ids) == 0:
