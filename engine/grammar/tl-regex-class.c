@@ -97,7 +97,8 @@ property_set (TlRegexParser *p, const char *from)
 {
   const char *name = p->at, *end = name + 1;
   if (p->at < p->end && *p->at == '{') {
-    end = memchr (++name, '}', p->end - name);
+    name++;
+    end = memchr (name, '}', p->end - name);
     p->at = end ? end + 1 : p->end;
   } else if (p->at < p->end)
     end = p->at = g_utf8_next_char (p->at);
