@@ -184,7 +184,7 @@ static void
 split_classes (Compiler *c)
 {
   GArray *source = c->tree->classes;
-  g_autoptr (GArray) kinds[TL_N_KINDS] = { NULL };
+  GArray *kinds[TL_N_KINDS] = { NULL };
   g_autoptr (GArray) unicode = tl_unicode_words (FALSE);
   g_autoptr (GArray) not_ascii = tl_char_set_new (), all_words = tl_char_set_new ();
   kinds[TL_KIND_NEWLINE] = tl_char_set_new ();
@@ -212,6 +212,8 @@ split_classes (Compiler *c)
         add_class (c->nfa, g_steal_pointer (&part), class->bytes);
     }
   }
+  for (guint kind = TL_KIND_NEWLINE; kind < TL_N_KINDS; kind++)
+    g_array_unref (kinds[kind]);
 }
 
 /* UNSUPPORTED when a limit is passed */
