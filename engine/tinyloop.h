@@ -4,6 +4,8 @@
 #include "decode/tl-generate-config.h"
 #include "decode/tl-generation.h"
 #include "decode/tl-generator.h"
+#include "grammar/tl-grammar.h"
+#include "grammar/tl-token-trie.h"
 #include "score/tl-tensor.h"
 #include "text/tl-chat-template.h"
 #include "text/tl-detokenizer.h"
