@@ -177,8 +177,10 @@ static gboolean
 finish_operand (TlRegexParser *p, Bracket *b)
 {
   tl_char_set_normalise (b->set);
-  if (p->syntax & TL_SYNTAX_CASELESS)
+  if (p->syntax & TL_SYNTAX_CASELESS) {
     tl_unicode_add_case_variants (b->set, TL_REGEX_ASCII (p));
+    p->ranges += TL_REGEX_ASCII (p) ? 0 : TL_REGEX_CASE_RANGES;
+  }
   if (b->left) {
     g_autoptr (GArray) left = g_steal_pointer (&b->left), right = g_steal_pointer (&b->set);
     g_autoptr (GArray) not_right = tl_char_set_negate (right, TL_REGEX_TOP (p));

@@ -12,7 +12,8 @@ G_BEGIN_DECLS
 #define TL_REGEX_MAX_BYTES (256 * 1024)
 #define TL_REGEX_MAX_NESTING 200
 #define TL_REGEX_MAX_COUNT 100000
-#define TL_REGEX_MAX_RANGES (4 * 1000 * 1000)   /* ranges written while classes are made */
+#define TL_REGEX_MAX_RANGES (500 * 1000)   /* ranges written while classes are made: about 0.1 s */
+#define TL_REGEX_CASE_RANGES 500           /* what adding case variants counts as */
 
 /* how a pattern begins; inline flags change it */
 typedef enum

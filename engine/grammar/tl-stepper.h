@@ -10,7 +10,7 @@
 G_BEGIN_DECLS
 
 #define TL_STEPPER_MAX_CONFIGURATIONS 4096
-#define TL_STEPPER_MAX_WORK (4 * 1000 * 1000)   /* instructions visited in one operation of the automaton: about 0.1 s */
+#define TL_STEPPER_MAX_WORK (1000 * 1000)   /* instructions visited in one operation of the automaton: about 0.1 s */
 
 typedef struct _TlStepper TlStepper;
 

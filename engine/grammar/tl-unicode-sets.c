@@ -286,6 +286,8 @@ script_set (const char *name)
     guint32 iso = GUINT32_TO_BE (g_unicode_script_to_iso15924 (script->value));
     g_autofree char *code = loose_name ((const char *) &iso, iso ? 4 : 0);
     g_autofree char *nick = loose_name (script->value_nick, strlen (script->value_nick));
+    if (script->value == G_UNICODE_SCRIPT_MATH || script->value == G_UNICODE_SCRIPT_INVALID_CODE)
+      continue;               /* no values of Script: \p{Math} is another property */
     if (strcmp (name, nick) != 0 && (!*code || strcmp (name, code) != 0))
       continue;
     const GArray *runs = script_runs ();

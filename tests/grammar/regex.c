@@ -22,7 +22,7 @@ static const Case cases[] = {
   { "(a{2}|a{3}b){2}", { "aaaa", "aaaaab", "aaabaa" }, { "aaaaa", "aa" } },
   { "((ab){2}c){2,3}", { "ababcababc" }, { "ababc", "abcabc" } },
   { "x{0,3}y{0}z{2}", { "zz", "xxxzz" }, { "z", "xxxxzz", "yzz" } },
-  { ".*a.{3}", { "axyz", "aaaaa", "bacccacc" , "abcd" }, { "axy", "abcde" } },
+  { ".*a.{3}", { "axyz", "aaaaa", "bacccaccc", "abcd" }, { "axy", "abcde" } },
   { "^a$", { "a" }, { "", "a\n" } },
   { "^$|^https.*", { "", "https://" }, { "http", "x" } },
   { "a^b|c", { "c" }, { "ab", "a" } },
