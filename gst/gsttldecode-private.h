@@ -63,6 +63,7 @@ struct _GstTlDecode
 
   /* the task's alone */
   TlReply *reply;
+  GQueue unsent;                /* brackets that met our own flush; they go out behind it */
   GHashTable *conversations;    /* id → TlEngineConversation */
   TlEngineConversation *last_conversation;
   guint64 last_committed;
@@ -79,5 +80,7 @@ GstFlowReturn tl_decode_step (GstTlDecode *self);
 GstFlowReturn tl_decode_finish (GstTlDecode *self);
 void tl_decode_abandon (GstTlDecode *self, const char *reason);
 void tl_decode_forget (GstTlDecode *self);
+void tl_decode_send_unsent (GstTlDecode *self);
+void tl_decode_forget_unsent (GstTlDecode *self);
 
 G_END_DECLS

@@ -23,6 +23,37 @@ is_cancelled (GstTlDecode *self)
   return cancelled;
 }
 
+/* ---- brackets */
+
+/* takes @event, a start or an end. One that meets our own flush waits for its end, so that the pair stays whole */
+static void
+push_bracket (GstTlDecode *self, GstEvent *event)
+{
+  if (!gst_pad_push_event (self->srcpad, gst_event_ref (event))) {
+    g_mutex_lock (&self->lock);
+    gboolean flushed = self->flushes_asked > 0 || self->own_flush || self->resend;
+    g_mutex_unlock (&self->lock);
+    if (flushed) {
+      g_queue_push_tail (&self->unsent, event);
+      return;
+    }
+  }
+  gst_event_unref (event);
+}
+
+void
+tl_decode_send_unsent (GstTlDecode *self)
+{
+  for (guint n = g_queue_get_length (&self->unsent); n > 0; n--)
+    push_bracket (self, g_queue_pop_head (&self->unsent));
+}
+
+void
+tl_decode_forget_unsent (GstTlDecode *self)
+{
+  g_queue_clear_full (&self->unsent, (GDestroyNotify) gst_event_unref);
+}
+
 /* ---- begin */
 
 static TlEngineConversation *
@@ -148,7 +179,7 @@ tl_decode_begin (GstTlDecode *self, GstBuffer *prompt, const char *refused)
   reply->report.prompt_id = ++self->last_id;
   self->replying = TRUE;
   g_mutex_unlock (&self->lock);
-  gst_pad_push_event (self->srcpad, tl_event_new_start (reply->report.prompt_id));
+  push_bracket (self, tl_event_new_start (reply->report.prompt_id));
 
   if (!refused && !begin_in_engine (self, reply, &error)) {
     if (g_error_matches (error, G_IO_ERROR, G_IO_ERROR_CANCELLED))
@@ -362,7 +393,7 @@ tl_decode_finish (GstTlDecode *self)
       : g_str_equal (reply->ended, "downstream-eos") ? GST_FLOW_EOS : GST_FLOW_OK;
 
   settle (self, reply);
-  gst_pad_push_event (self->srcpad, tl_event_new_end (&reply->report));
+  push_bracket (self, tl_event_new_end (&reply->report));
   tell (self, reply);
   self->reply = NULL;
   reply_free (reply);

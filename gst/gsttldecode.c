@@ -340,8 +340,10 @@ gst_tl_decode_loop (gpointer data)
     gst_pad_pause_task (self->srcpad);
     return;
   }
-  if (resend)
+  if (resend) {
     send_segment (self);
+    tl_decode_send_unsent (self);
+  }
 
   if (self->reply) {
     if (!resend)
@@ -490,6 +492,7 @@ on_flush_stop (GstTlDecode *self, GstEvent *event)
   if (reset)
     tell_reset (self);
   gst_event_replace (&self->segment_event, NULL);
+  tl_decode_forget_unsent (self);
   g_cancellable_reset (self->waiting);
   if (gst_pad_has_current_caps (self->sinkpad))
     on_caps (self);             /* they may still have been in the queue */
@@ -511,34 +514,42 @@ accept_caps (GstTlDecode *self, GstEvent *event)
   return model && tl_caps_check_vocab (GST_ELEMENT (self), caps, model);
 }
 
-static gboolean
+static GstFlowReturn
+queue_event (GstTlDecode *self, GstEvent *event)
+{
+  if (GST_EVENT_TYPE (event) == GST_EVENT_CAPS && !accept_caps (self, event)) {
+    gst_event_unref (event);
+    return GST_FLOW_NOT_NEGOTIATED;
+  }
+  g_mutex_lock (&self->lock);
+  GstFlowReturn ret = self->srcresult;
+  if (ret == GST_FLOW_OK)
+    enqueue (self, GST_MINI_OBJECT (event), NULL, NULL);
+  g_mutex_unlock (&self->lock);
+  if (ret != GST_FLOW_OK)
+    gst_event_unref (event);
+  return ret;
+}
+
+/* with a flow return, for CAPS that meet a flush are FLUSHING and not an error of negotiation */
+static GstFlowReturn
 gst_tl_decode_sink_event (GstPad *pad, GstObject *parent, GstEvent *event)
 {
   GstTlDecode *self = GST_TL_DECODE (parent);
+  gboolean ok;
 
+  if (GST_EVENT_IS_SERIALIZED (event) && GST_EVENT_TYPE (event) != GST_EVENT_FLUSH_STOP)
+    return queue_event (self, event);
   if (GST_EVENT_TYPE (event) == GST_EVENT_FLUSH_START)
-    return on_flush_start (self, event);
-  if (GST_EVENT_TYPE (event) == GST_EVENT_FLUSH_STOP)
-    return on_flush_stop (self, event);
-  if (tl_event_is (event, TL_EVENT_CANCEL) && !GST_EVENT_IS_SERIALIZED (event)) {
+    ok = on_flush_start (self, event);
+  else if (GST_EVENT_TYPE (event) == GST_EVENT_FLUSH_STOP)
+    ok = on_flush_stop (self, event);
+  else if ((ok = tl_event_is (event, TL_EVENT_CANCEL))) {
     gst_tl_decode_cancel (self, TRUE);
     gst_event_unref (event);
-    return TRUE;
-  }
-  if (!GST_EVENT_IS_SERIALIZED (event))
-    return gst_pad_push_event (self->srcpad, event);
-  if (GST_EVENT_TYPE (event) == GST_EVENT_CAPS && !accept_caps (self, event)) {
-    gst_event_unref (event);
-    return FALSE;
-  }
-  g_mutex_lock (&self->lock);
-  gboolean ok = self->srcresult == GST_FLOW_OK;
-  if (ok)
-    enqueue (self, GST_MINI_OBJECT (event), NULL, NULL);
-  g_mutex_unlock (&self->lock);
-  if (!ok)
-    gst_event_unref (event);
-  return ok;
+  } else
+    ok = gst_pad_push_event (self->srcpad, event);
+  return ok ? GST_FLOW_OK : GST_FLOW_ERROR;
 }
 
 static gboolean
@@ -685,6 +696,7 @@ gst_tl_decode_src_activate (GstPad *pad, GstObject *parent, GstPadMode mode, gbo
     empty_queue (self, FALSE);
     g_mutex_unlock (&self->lock);
     gst_event_replace (&self->segment_event, NULL);
+    tl_decode_forget_unsent (self);
     g_clear_pointer (&self->options, gst_structure_free);
   }
   g_mutex_unlock (&self->flush_lock);
@@ -719,34 +731,6 @@ gst_tl_decode_change_state (GstElement *element, GstStateChange transition)
 
 /* ---- properties */
 
-/* lists are GstValueArray on elements, so that gst-launch can write them, and GStrv in the engine */
-static void
-set_stop (GObject *config, const GValue *value)
-{
-  g_autoptr (GStrvBuilder) builder = g_strv_builder_new ();
-
-  for (guint i = 0; i < gst_value_array_get_size (value); i++)
-    if (g_value_get_string (gst_value_array_get_value (value, i)))
-      g_strv_builder_add (builder, g_value_get_string (gst_value_array_get_value (value, i)));
-  g_auto (GStrv) stop = g_strv_builder_end (builder);
-  g_object_set (config, "stop", stop, NULL);
-}
-
-static void
-get_stop (GObject *config, GValue *value)
-{
-  g_auto (GStrv) stop = NULL;
-
-  g_object_get (config, "stop", &stop, NULL);
-  for (guint i = 0; stop && stop[i]; i++) {
-    GValue item = G_VALUE_INIT;
-
-    g_value_init (&item, G_TYPE_STRING);
-    g_value_set_string (&item, stop[i]);
-    gst_value_array_append_and_take_value (value, &item);
-  }
-}
-
 static void
 gst_tl_decode_set_property (GObject *object, guint id, const GValue *value, GParamSpec *pspec)
 {
@@ -756,7 +740,7 @@ gst_tl_decode_set_property (GObject *object, guint id, const GValue *value, GPar
     return;
   g_mutex_lock (&self->lock);
   switch (id) {
-    case TL_PROP_STOP: set_stop (self->config, value); break;
+    case TL_PROP_STOP: tl_property_set_list (self->config, pspec->name, value); break;
     case TL_PROP_HISTORY: self->history = g_value_get_enum (value); break;
     case TL_PROP_ON_NEW_PROMPT: self->on_new_prompt = g_value_get_enum (value); break;
     case TL_PROP_MAX_QUEUED_PROMPTS: self->max_queued_prompts = g_value_get_uint (value); break;
@@ -787,7 +771,7 @@ gst_tl_decode_get_property (GObject *object, guint id, GValue *value, GParamSpec
     return;
   g_mutex_lock (&self->lock);
   switch (id) {
-    case TL_PROP_STOP: get_stop (self->config, value); break;
+    case TL_PROP_STOP: tl_property_get_list (self->config, pspec->name, value); break;
     case TL_PROP_HISTORY: g_value_set_enum (value, self->history); break;
     case TL_PROP_ON_NEW_PROMPT: g_value_set_enum (value, self->on_new_prompt); break;
     case TL_PROP_MAX_QUEUED_PROMPTS: g_value_set_uint (value, self->max_queued_prompts); break;
@@ -815,6 +799,7 @@ gst_tl_decode_finalize (GObject *object)
   GstTlDecode *self = GST_TL_DECODE (object);
 
   empty_queue (self, FALSE);
+  tl_decode_forget_unsent (self);
   g_hash_table_unref (self->conversations);
   g_object_unref (self->config);
   g_object_unref (self->waiting);
@@ -865,6 +850,7 @@ gst_tl_decode_init (GstTlDecode *self)
   g_mutex_init (&self->flush_lock);
   g_cond_init (&self->changed);
   g_queue_init (&self->items);
+  g_queue_init (&self->unsent);
   self->config = tl_engine_config_new ();
   g_object_set (self->config, "max-tokens", 256, NULL);
   self->waiting = g_cancellable_new ();
@@ -881,7 +867,7 @@ gst_tl_decode_init (GstTlDecode *self)
   self->sinkpad = gst_pad_new_from_static_template (&sink_template, "sink");
   GST_PAD_SET_ACCEPT_TEMPLATE (self->sinkpad);
   gst_pad_set_chain_function (self->sinkpad, gst_tl_decode_chain);
-  gst_pad_set_event_function (self->sinkpad, gst_tl_decode_sink_event);
+  gst_pad_set_event_full_function (self->sinkpad, gst_tl_decode_sink_event);
   gst_pad_set_query_function (self->sinkpad, gst_tl_decode_sink_query);
   gst_pad_set_activatemode_function (self->sinkpad, gst_tl_decode_sink_activate);
   gst_element_add_pad (GST_ELEMENT (self), self->sinkpad);

@@ -167,6 +167,36 @@ tl_property_belongs (guint id, guint owner)
   return FALSE;
 }
 
+/* ---- lists */
+
+/* lists are GstValueArray on elements, so that gst-launch can write them, and GStrv in the engine */
+void
+tl_property_set_list (GObject *config, const char *name, const GValue *value)
+{
+  g_autoptr (GStrvBuilder) builder = g_strv_builder_new ();
+
+  for (guint i = 0; i < gst_value_array_get_size (value); i++)
+    if (g_value_get_string (gst_value_array_get_value (value, i)))
+      g_strv_builder_add (builder, g_value_get_string (gst_value_array_get_value (value, i)));
+  g_auto (GStrv) list = g_strv_builder_end (builder);
+  g_object_set (config, name, list, NULL);
+}
+
+void
+tl_property_get_list (GObject *config, const char *name, GValue *value)
+{
+  g_auto (GStrv) list = NULL;
+
+  g_object_get (config, name, &list, NULL);
+  for (guint i = 0; list && list[i]; i++) {
+    GValue item = G_VALUE_INIT;
+
+    g_value_init (&item, G_TYPE_STRING);
+    g_value_set_string (&item, list[i]);
+    gst_value_array_append_and_take_value (value, &item);
+  }
+}
+
 /* ---- presets: what is written to a file and read from one is how to generate, never which model */
 
 static char **

@@ -46,6 +46,8 @@ typedef enum
 
 void tl_properties_install (GObjectClass *klass, guint owners);
 gboolean tl_property_belongs (guint id, guint owner);
+void tl_property_set_list (GObject *config, const char *name, const GValue *value);
+void tl_property_get_list (GObject *config, const char *name, GValue *value);
 void tl_properties_init_preset (gpointer interface, gpointer data);
 
 G_END_DECLS

@@ -616,49 +616,15 @@ GST_START_TEST (test_a_drain_query_waits_for_the_reply)
 }
 GST_END_TEST;
 
-/* ---- cycles, for the slow suite */
-
-GST_START_TEST (test_a_hundred_flushes_cancels_and_stops)
-{
-  fake_engine_script (ABC);
-  for (guint i = 0; i < 100; i++) {
-    GstHarness *h = harness ("tlgenerate name=g model-path=m on-new-prompt=interrupt");
-
-    for (guint n = 0; n < 1 + i % 4; n++) {
-      push_text (h, "x");
-      if ((i + n) % 3 == 0)
-        g_signal_emit_by_name (generator (h), "cancel", (gboolean) (i & 1));
-      if ((i + n) % 5 == 0) {
-        GstSegment segment;
-
-        gst_segment_init (&segment, GST_FORMAT_TIME);
-        gst_harness_push_event (h, gst_event_new_flush_start ());
-        gst_harness_push_event (h, gst_event_new_flush_stop (TRUE));
-        gst_harness_push_event (h, gst_event_new_segment (&segment));
-      }
-      for (guint spin = 0; spin < (i * 7919) % 50; spin++)
-        g_thread_yield ();
-    }
-    gst_harness_teardown (h);
-  }
-  fail_unless_equals_int (fake_engine_replies_alive (), 0);
-}
-GST_END_TEST;
-
 static Suite *
 elements_suite (void)
 {
   Suite *suite = suite_create ("elements");
-  TCase *fast = tcase_create ("contract"), *slow = tcase_create ("cycles");
+  TCase *fast = tcase_create ("contract");
 
   tl_plugin_register (NULL);
-  if (g_getenv ("TL_TEST_CYCLES")) {
-    suite_add_tcase (suite, slow);
-    tcase_set_timeout (slow, 120);
-    tcase_add_test (slow, test_a_hundred_flushes_cancels_and_stops);
-    return suite;
-  }
   suite_add_tcase (suite, fast);
+  tcase_add_checked_fixture (fast, fake_engine_reset, NULL);
   tcase_add_test (fast, test_a_prompt_gives_its_reply_then_eos);
   tcase_add_test (fast, test_every_token_is_a_buffer_with_time_and_meta);
   tcase_add_test (fast, test_a_reply_without_tokens_still_ends_once);

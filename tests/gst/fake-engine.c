@@ -45,6 +45,7 @@ fake_engine_script (const char *const *pieces, guint n)
     g_ptr_array_add (script, g_strdup (pieces[i]));
 }
 
+void fake_engine_reset (void) { SET (fail_at = block_at = -1; load_blocked = FALSE; committed = truncated = 0); }
 void fake_engine_fail_at (int token) { SET (fail_at = token); }
 void fake_engine_block_at (int token) { SET (block_at = token); }
 void fake_engine_release (void) { SET (block_at = -1); }

@@ -3,6 +3,8 @@
 
 #include <glib.h>
 
+/* before every test: nothing blocks, nothing fails */
+void fake_engine_reset (void);
 /* tokens of every reply, as bytes; a prompt's byte is its token */
 void fake_engine_script (const char *const *pieces, guint n_pieces);
 void fake_engine_fail_at (int token);           /* the step that would give this token is an error */

@@ -458,6 +458,7 @@ links_suite (void)
 
   tl_plugin_register (NULL);
   suite_add_tcase (suite, tests);
+  tcase_add_checked_fixture (tests, fake_engine_reset, NULL);
   tcase_add_test (tests, test_another_vocabulary_is_refused_at_link_time_when_both_are_ready);
   tcase_add_test (tests, test_roles_do_not_mix);
   tcase_add_test (tests, test_another_vocabulary_is_named_behind_elements_that_know_nothing);

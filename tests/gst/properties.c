@@ -295,6 +295,7 @@ properties_suite (void)
 
   tl_plugin_register (NULL);
   suite_add_tcase (suite, tests);
+  tcase_add_checked_fixture (tests, fake_engine_reset, NULL);
   tcase_add_test (tests, test_every_property_says_what_it_is);
   tcase_add_test (tests, test_every_element_has_a_page_that_is_true);
   tcase_add_test (tests, test_presets_set_how_to_generate);
