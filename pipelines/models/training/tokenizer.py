@@ -1,4 +1,4 @@
-"""Train the demo model's tokenizer: a byte-level BPE in which spaces stand alone.
+"""Train the demo model's tokenizer: a byte-level BPE in which spaces and digits stand alone.
 
 Why: a name must have the same tokens after a space in the command and after a
 quote in the JSON, or the model cannot copy it. So single spaces and single
@@ -11,12 +11,12 @@ import pathlib
 
 from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
 
-SPECIALS = ["<|end|>", "<|cmd|>", "<|json|>", "<|text|>", "<|pad|>"]
+END, COMMAND, JSON, TEXT, PAD = SPECIALS = ["<|end|>", "<|cmd|>", "<|json|>", "<|text|>", "<|pad|>"]
 SPLIT = r"\p{L}+|\p{N}| |[^\s\p{L}\p{N}]+|\s+"
-CHAT = "<|cmd|>{{ messages[-1]['content'] }}<|json|>"
+CHAT = f"{COMMAND}{{{{ messages[-1]['content'] }}}}{JSON}"
 
 
-def train(lines, size=4096):
+def train(lines, size):
     """A tokenizer of `size` tokens from an iterable of texts."""
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence([
@@ -35,5 +35,5 @@ def save(tokenizer, folder):
     folder = pathlib.Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     tokenizer.save(str(folder / "tokenizer.json"))
-    config = {"chat_template": CHAT, "eos_token": "<|end|>"}
+    config = {"chat_template": CHAT, "eos_token": END}
     (folder / "tokenizer_config.json").write_text(json.dumps(config, indent=1) + "\n")

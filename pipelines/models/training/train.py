@@ -1,13 +1,15 @@
-"""Train the demo model on generated commands, in one or more single-thread processes.
+#!/usr/bin/env python3
+"""Train the demo model on generated commands and prose, in one or more single-thread processes.
 
-Why: the demo model must be reproducible from the tree. Run once per core with RANK
-and WORLD_SIZE set; gradients are averaged over gloo. The rate follows the share of
---minutes that has passed, so a slow machine ends its decay on time.
-Called by hand; see --help. Writes OUT (the export folder) and OUT/state.pt, from which it resumes.
+Why: the demo model must be reproducible from the tree. Run once per core with RANK and WORLD_SIZE set;
+gradients are averaged over gloo. The learning rate falls to zero at the end time on the wall clock, so a
+slow or paused machine still ends its decay in time.
+Called by hand; see --help and README.md. Writes OUT (an export folder for `tinyloop convert`) and
+OUT/state.pt, from which a stopped run goes on.
 """
 
 import argparse
-import math
+import datetime
 import os
 import pathlib
 import random
@@ -19,70 +21,29 @@ import torch.distributed as dist
 import torch.nn.functional as F
 from tokenizers import Tokenizer
 
+import batches
 import commands
+import heldout
 import model as looped
-import tokenizer as wordpieces
+import tokenizer
+from muon import Muon
 
-DEPTH_WEIGHTS = np.array([1, 1, 1.5, 2, 1.5, 1.5, 1, 1.5])
+DEPTH_WEIGHTS = np.array([1, 1.5, 2, 2.5, 1.5, 1, 0.75, 0.75])  # of 1 to 8 loops; the mean is 4.1
 MATRIX_RATE, OTHER_RATE = 0.02, 3e-3
-
-
-class Muon(torch.optim.Optimizer):
-    """Momentum whose update is orthogonalised by five Newton-Schulz steps."""
-
-    def __init__(self, weights, lr):
-        super().__init__(weights, {"lr": lr})
-
-    @torch.no_grad()
-    def step(self):
-        for group in self.param_groups:
-            for weight in group["params"]:
-                if weight.grad is None:
-                    continue
-                momentum = self.state[weight].setdefault("momentum", torch.zeros_like(weight))
-                momentum.lerp_(weight.grad, 0.05)
-                x = weight.grad.lerp(momentum, 0.95).bfloat16()
-                tall = x.shape[0] > x.shape[1]
-                x = x.T if tall else x
-                x = x / (x.norm() + 1e-7)
-                for _ in range(5):
-                    a = x @ x.T
-                    x = 3.4445 * x + (-4.7750 * a + 2.0315 * (a @ a)) @ x
-                x = (x.T if tall else x).float()
-                weight.add_(x, alpha=-group["lr"] * max(1, weight.shape[0] / weight.shape[1]) ** 0.5)
+WARM_UP_STEPS, FLAT_SHARE = 50, 0.2
+PROSE_SHARE = 0.13   # of the batches
+PROSE_WEIGHT = 0.2   # prose stays at 4 nats a token; unweighted it would drown the commands
+SAVE_EVERY_S, REPORT_EVERY = 180, 50
+TOKENIZER_COMMANDS = 40000
 
 
 def rate(share, step):
-    """Factor of the learning rate: warm-up by steps, flat to a quarter, cosine to 3 %."""
-    flat = 0.25
-    decay = 1 if share < flat else 0.03 + 0.97 * 0.5 * (1 + math.cos(math.pi * (share - flat) / (1 - flat)))
-    return min(1, (step + 1) / 50) * decay
-
-
-def batch(rng, pieces, held, tokens):
-    """Fresh commands padded to one length: ids and the mask of positions that predict JSON."""
-    ids, starts = [], []
-    size = 0
-    json_id, end = (pieces.token_to_id(name) for name in ("<|json|>", "<|end|>"))
-    while size < tokens:
-        text, answer, _ = commands.sample(rng)
-        if text in held:
-            continue
-        row = pieces.encode(f"<|cmd|>{text}<|json|>{answer}").ids + [end]
-        ids.append(row)
-        starts.append(row.index(json_id))
-        size += len(row)
-    longest = -(-max(map(len, ids)) // 8) * 8
-    table = np.full((len(ids), longest), pieces.token_to_id("<|pad|>"), np.int64)
-    mask = np.zeros(table.shape, bool)
-    for i, (row, start) in enumerate(zip(ids, starts)):
-        table[i, :len(row)] = row
-        mask[i, start:len(row) - 1] = True
-    return torch.from_numpy(table), torch.from_numpy(mask)
+    """Factor of the learning rate: warm-up by steps, flat, then a line to zero at share 1."""
+    return min(1, (step + 1) / WARM_UP_STEPS) * min(1, max(0, 1 - share) / (1 - FLAT_SHARE))
 
 
 def loss_at(net, ids, mask, depth, shallow):
-    """Cross entropy at `depth`, mixed with that at one shallower depth."""
+    """Cross entropy at `depth`, mixed with that at one shallower depth (0: none); and the first alone."""
     target = torch.roll(ids, -1, 1)[mask]
     with torch.autocast("cpu", torch.bfloat16):
         states = net(ids, depth, (shallow,) if shallow else ())
@@ -99,7 +60,7 @@ def loss_at(net, ids, mask, depth, shallow):
 
 def average_gradients(net, world):
     """One all-reduce over every gradient."""
-    grads = [w.grad for w in net.parameters() if w.grad is not None]
+    grads = [w.grad for w in net.parameters()]
     flat = torch.cat([g.reshape(-1) for g in grads])
     dist.all_reduce(flat)
     flat /= world
@@ -107,99 +68,145 @@ def average_gradients(net, world):
         grad.copy_(part.view_as(grad))
 
 
-def prepare(args, rank, world, out):
-    """Model and tokenizer: resumed, warm-started or new. Rank 0 makes the tokenizer."""
-    if rank == 0 and not (out / "tokenizer.json").exists():
+class Clock:
+    """How far the training is, from 0 to 1, the same in every process; rank 0 decides and pauses."""
+
+    def __init__(self, until, share, world, pause_file):
+        self.began, self.until, self.first = time.time(), until, share
+        self.world, self.pause_file = world, pause_file
+
+    def share(self):
+        if dist.is_initialized() and dist.get_rank():
+            now = torch.zeros(1, dtype=torch.float64)
+        else:
+            while self.pause_file and os.path.exists(self.pause_file):
+                time.sleep(1)
+            passed = (time.time() - self.began) / max(1, self.until - self.began)
+            now = torch.tensor([self.first + (1 - self.first) * passed], dtype=torch.float64)
+        if self.world > 1:
+            dist.broadcast(now, 0)
+        return now.item()
+
+
+def prepare(args, rank, world):
+    """Model, tokenizer and prose ids; rank 0 makes the tokenizer."""
+    prose = args.prose.read_text().splitlines()
+    if rank == 0 and not (args.out / "tokenizer.json").exists():
         rng = random.Random(args.seed)
-        lines = ("\n".join(commands.sample(rng)[:2]) for _ in range(40000))
-        pieces = (Tokenizer.from_file(f"{args.warm}/tokenizer.json") if args.warm
-                  else wordpieces.train(lines, args.vocab))
-        wordpieces.save(pieces, out)
+        lines = ["\n".join(commands.sample(rng)[:2]) for _ in range(TOKENIZER_COMMANDS)] + prose
+        tokenizer.save(Tokenizer.from_file(str(args.warm / "tokenizer.json")) if args.warm
+                       else tokenizer.train(lines, args.vocab), args.out)
     if world > 1:
         dist.barrier()
-    pieces = Tokenizer.from_file(str(out / "tokenizer.json"))
+    pieces = Tokenizer.from_file(str(args.out / "tokenizer.json"))
     torch.manual_seed(args.seed)
     net = looped.load(args.warm) if args.warm else looped.LoopedModel(looped.Shape(vocab=pieces.get_vocab_size()))
-    return net, pieces
+    ids = np.array([i for line in pieces.encode_batch([line + "\n" for line in prose]) for i in line.ids], np.int64)
+    return net, pieces, ids
 
 
-def run(args, net, pieces, out, rank, world):
-    """The training itself, until --minutes have passed, those of earlier runs included."""
-    matrices = [w for n, w in net.named_parameters() if w.dim() == 2 and "embed" not in n]
-    others = [w for n, w in net.named_parameters() if w.dim() != 2 or "embed" in n]
-    first, second = Muon(matrices, MATRIX_RATE), torch.optim.AdamW(others, OTHER_RATE, betas=(0.9, 0.97), weight_decay=0)
-    step, passed = 0, 0.0
-    state = out / "state.pt"
-    if state.exists():
-        kept = torch.load(state, weights_only=True)
-        net.load_state_dict(kept["model"])
-        first.load_state_dict(kept["first"])
-        second.load_state_dict(kept["second"])
-        step, passed = kept["step"], kept["passed"]
-    held = {t for s in commands.SPLITS for t, _, _ in commands.held_out(s, args.held, args.seed)}
-    rng, depths = random.Random(f"{args.seed}/{rank}/{step}"), np.random.default_rng(args.seed + step)
-    end, last, saved, recent = pieces.token_to_id("<|end|>"), time.monotonic(), passed, []
+class Run:
+    """The training itself: what is kept in state.pt, and the loop."""
 
-    def keep():
-        if rank == 0:
-            looped.save(net, out, end)
-            torch.save({"model": net.state_dict(), "first": first.state_dict(),
-                        "second": second.state_dict(), "step": step, "passed": passed}, state)
+    def __init__(self, args, net, pieces, prose, rank, world):
+        self.args, self.net, self.rank, self.world = args, net, rank, world
+        self.end = pieces.token_to_id(tokenizer.END)
+        matrices = [w for n, w in net.named_parameters() if w.dim() == 2 and "embed" not in n]
+        self.others = [w for n, w in net.named_parameters() if w.dim() != 2 or "embed" in n]
+        self.optimizers = [(Muon(matrices, MATRIX_RATE), MATRIX_RATE),
+                           (torch.optim.AdamW(self.others, OTHER_RATE, betas=(0.9, 0.97), weight_decay=0), OTHER_RATE)]
+        self.step, self.share = 0, 0.0
+        if (args.out / "state.pt").exists():
+            self.resume()
+        self.clock = Clock(args.until, self.share, world, args.pause_file)
+        self.source = batches.Batches(pieces, prose, heldout.sentences(), args.tokens,
+                                      f"{args.seed}/{rank}/{self.step}")
+        self.depths = np.random.default_rng([args.seed, self.step])
+        for layer in [*net.pre, *net.loop] if args.compile else []:
+            layer.compile(dynamic=True)
 
-    while True:
-        while args.pause_file and os.path.exists(args.pause_file):
-            time.sleep(1)
-            last = time.monotonic()
-        now = time.monotonic()
-        passed, last = passed + (now - last) / 60, now
-        clock = torch.tensor([passed], dtype=torch.float64)
-        if world > 1:
-            dist.broadcast(clock, 0)
-        passed = clock.item()
-        if passed >= args.minutes:
-            break
-        for optimizer, top in ((first, MATRIX_RATE), (second, OTHER_RATE)):
-            optimizer.param_groups[0]["lr"] = top * rate(passed / args.minutes, step)
+    def resume(self):
+        kept = torch.load(self.args.out / "state.pt", weights_only=True)
+        self.net.load_state_dict(kept["model"])
+        for (optimizer, _), state in zip(self.optimizers, kept["optimizers"]):
+            optimizer.load_state_dict(state)
+        self.step, self.share = kept["step"], kept["share"]
+
+    def keep(self):
+        """Write the export folder and state.pt, so that a kill at any moment leaves a whole state."""
+        if self.rank:
+            return
+        looped.save(self.net, self.args.out, self.end)
+        part = self.args.out / "state.part"
+        torch.save({"model": self.net.state_dict(), "step": self.step, "share": self.share,
+                    "optimizers": [o.state_dict() for o, _ in self.optimizers]}, part)
+        part.replace(self.args.out / "state.pt")
+
+    def learn(self):
+        """One step; returns the loss at the sampled depth and whether the batch was prose."""
+        for optimizer, top in self.optimizers:
+            optimizer.param_groups[0]["lr"] = top * rate(self.share, self.step)
             optimizer.zero_grad()
-        depth = int(depths.choice(8, p=DEPTH_WEIGHTS / DEPTH_WEIGHTS.sum())) + 1
-        shallow = int(depths.integers(1, depth)) if depth > 1 else 0
-        mixed, deep = loss_at(net, *batch(rng, pieces, held, args.tokens), depth, shallow)
-        mixed.backward()
-        if world > 1:
-            average_gradients(net, world)
-        torch.nn.utils.clip_grad_norm_(others, 1.0)
-        first.step()
-        second.step()
-        step += 1
-        recent = recent[-49:] + [deep.item()]
-        if rank == 0 and step % 25 == 0:
-            print(f"step {step}  {passed:.1f} min  loss {np.mean(recent):.3f}", flush=True)
-        if passed - saved > 3:
-            keep()
-            saved = passed
-    keep()
+        depth = int(self.depths.choice(len(DEPTH_WEIGHTS), p=DEPTH_WEIGHTS / DEPTH_WEIGHTS.sum())) + 1
+        shallow = int(self.depths.integers(1, depth)) if depth > 1 else 0
+        prose = self.source.rng.random() < PROSE_SHARE
+        mixed, deep = loss_at(self.net, *(self.source.novel() if prose else self.source.commands()), depth, shallow)
+        (mixed * (PROSE_WEIGHT if prose else 1)).backward()
+        if self.world > 1:
+            average_gradients(self.net, self.world)
+        torch.nn.utils.clip_grad_norm_(self.others, 1.0)
+        for optimizer, _ in self.optimizers:
+            optimizer.step()
+        self.step += 1
+        return deep.item(), prose
+
+    def until_the_end(self):
+        saved, recent = time.time(), {True: [], False: []}
+        while (share := self.clock.share()) < 1:
+            self.share = share
+            loss, prose = self.learn()
+            recent[prose] = recent[prose][-99:] + [loss]
+            if self.rank == 0 and self.step % REPORT_EVERY == 0:
+                means = [np.mean(recent[kind]) if recent[kind] else float("nan") for kind in (False, True)]
+                print(f"{datetime.datetime.now():%H:%M:%S}  step {self.step}  {share:.3f} of the time  "
+                      f"commands {means[0]:.4f}  prose {means[1]:.3f}", flush=True)
+            if time.time() - saved > SAVE_EVERY_S:
+                self.keep()
+                saved = time.time()
+        self.keep()
+
+
+def end_time(args):
+    """Seconds since the epoch at which the learning rate is to reach zero."""
+    if not args.until:
+        return time.time() + 60 * args.minutes
+    hour, minute = map(int, args.until.split(":"))
+    end = datetime.datetime.now().replace(hour=hour, minute=minute, second=0)
+    return (end if end > datetime.datetime.now() else end + datetime.timedelta(days=1)).timestamp()
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
-    parser.add_argument("out", help="export folder to write; resumes from OUT/state.pt if it exists")
-    parser.add_argument("--minutes", type=float, default=90, help="training time, all runs together")
-    parser.add_argument("--warm", help="export folder whose weights and tokenizer to start from")
-    parser.add_argument("--tokens", type=int, default=1024, help="tokens per step and process")
-    parser.add_argument("--vocab", type=int, default=4096)
-    parser.add_argument("--held", type=int, default=600, help="held-out commands per split")
+    parser.add_argument("out", type=pathlib.Path, help="export folder to write; goes on from OUT/state.pt if it exists")
+    parser.add_argument("--prose", type=pathlib.Path, required=True, help="the text that prose.py writes")
+    parser.add_argument("--minutes", type=float, default=90, help="how long to train from now on")
+    parser.add_argument("--until", metavar="HH:MM", help="train until this time of day instead")
+    parser.add_argument("--warm", type=pathlib.Path, help="export folder whose weights and tokenizer to start from")
+    parser.add_argument("--tokens", type=int, default=1536, help="tokens per step and process")
+    parser.add_argument("--vocab", type=int, default=2048)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--pause-file", help="wait while this file exists")
+    parser.add_argument("--no-compile", dest="compile", action="store_false", help="do not compile the layers")
     args = parser.parse_args()
+    args.until = end_time(args)
+    args.out.mkdir(parents=True, exist_ok=True)
     rank, world = int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1"))
     torch.set_num_threads(1)
-    out = pathlib.Path(args.out)
-    out.mkdir(parents=True, exist_ok=True)
     if world > 1:
-        address = os.environ.get("MASTER_PORT", "29511")
-        dist.init_process_group("gloo", init_method=f"tcp://127.0.0.1:{address}", rank=rank, world_size=world)
-    net, pieces = prepare(args, rank, world, out)
-    run(args, net, pieces, out, rank, world)
+        port = os.environ.get("MASTER_PORT", "29511")
+        dist.init_process_group("gloo", init_method=f"tcp://127.0.0.1:{port}", rank=rank, world_size=world,
+                                timeout=datetime.timedelta(hours=6))
+    Run(args, *prepare(args, rank, world), rank, world).until_the_end()
     if world > 1:
         dist.destroy_process_group()
 
