@@ -3,7 +3,7 @@
 Why: training and evaluation need gradients; the engine needs the folder that
 `tinyloop convert` imports (config.json, model.safetensors). Both meet here, so
 the tensor names in this file are the ones of the export format.
-Called by evaluate.py and by the training run.
+Called by train.py.
 """
 
 import json
@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import torch
 import torch.nn.functional as F
+from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 from torch import nn
 
@@ -173,17 +174,55 @@ def save(model, folder, eos, default_loops=4, max_loops=8):
     save_file(tensors, str(folder / "model.safetensors"))
 
 
-def load(folder):
-    """The model of an export folder, float32; raises on axes this file does not write."""
-    folder = pathlib.Path(folder)
+def load(source):
+    """The float32 model of an export folder or a .tinyloop file; raises on axes this file does not write."""
+    source = pathlib.Path(source)
+    shape, tensors = read_checkpoint(source) if source.is_file() else read_folder(source)
+    model = LoopedModel(shape)
+    model.load_state_dict(tensors)
+    return model
+
+
+def refuse(source):
+    raise ValueError(f"{source}: only a tied model without injection, loop-end norm and coda can be trained here")
+
+
+def read_folder(folder):
+    """Shape and tensors of an export folder."""
     c = json.loads((folder / "config.json").read_text())
     if c["injection"] != "none" or c["loop_end_norm"] or c["coda_layers"] or not c["tie_word_embeddings"]:
-        raise ValueError(f"{folder}/config.json: only a tied model without injection, "
-                         "loop-end norm and coda can be trained here")
+        refuse(folder / "config.json")
     shape = Shape(c["vocab_size"], c["hidden_size"], c["num_attention_heads"],
                   c["num_key_value_heads"], c["head_dim"], c["intermediate_size"],
                   c["pre_layers"], c["loop_layers"], c["rope_theta"], c["rms_norm_eps"],
                   c["max_position_embeddings"])
-    model = LoopedModel(shape)
-    model.load_state_dict(load_file(str(folder / "model.safetensors")))
-    return model
+    return shape, load_file(str(folder / "model.safetensors"))
+
+
+def read_checkpoint(path):
+    """Shape and tensors of a .tinyloop file (a safetensors file with a descriptor): F32, or INT8 by rows."""
+    with safe_open(str(path), "pt") as file:
+        d = json.loads(file.metadata()["tinyloop"])
+        stored = {name: file.get_tensor(name) for name in file.keys() if not name.startswith(("_pad.", "tokenizer."))}
+    if d["inject"]["kind"] != "none" or d["norms"]["loop_end"] != "none" or d["stacks"]["coda"] or not d["tie_head"]:
+        refuse(path)
+    s, stacks = d["dims"], d["stacks"]
+    shape = Shape(s["vocab"], s["d_model"], s["n_heads"], s["n_kv_heads"], s["head_dim"], s["d_ff"],
+                  stacks["pre"], stacks["loop"], d["rope"]["theta"], d["norm"]["eps"], s["max_pos"])
+    tensors = {}
+    for name, tensor in stored.items():
+        if name.endswith(".weight"):
+            scale = stored.get(name.replace(".weight", ".scale"))
+            if tensor.dtype not in (torch.float32, torch.int8) or scale is not None and scale.shape[1] != 1:
+                raise ValueError(f"{path}: tensor '{name}' is neither F32 nor INT8 with one scale a row")
+            tensors[name] = tensor.float() if scale is None else tensor.float() * scale.float()
+    return shape, tensors
+
+
+def tokenizer_of(source):
+    """The text of tokenizer.json of an export folder or a .tinyloop file."""
+    source = pathlib.Path(source)
+    if source.is_dir():
+        return (source / "tokenizer.json").read_text()
+    with safe_open(str(source), "pt") as file:
+        return file.get_tensor("tokenizer.json").numpy().tobytes().decode()

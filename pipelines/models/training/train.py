@@ -94,7 +94,7 @@ def prepare(args, rank, world):
     if rank == 0 and not (args.out / "tokenizer.json").exists():
         rng = random.Random(args.seed)
         lines = ["\n".join(commands.sample(rng)[:2]) for _ in range(TOKENIZER_COMMANDS)] + prose
-        tokenizer.save(Tokenizer.from_file(str(args.warm / "tokenizer.json")) if args.warm
+        tokenizer.save(Tokenizer.from_str(looped.tokenizer_of(args.warm)) if args.warm
                        else tokenizer.train(lines, args.vocab), args.out)
     if world > 1:
         dist.barrier()
@@ -191,7 +191,7 @@ def main():
     parser.add_argument("--prose", type=pathlib.Path, required=True, help="the text that prose.py writes")
     parser.add_argument("--minutes", type=float, default=90, help="how long to train from now on")
     parser.add_argument("--until", metavar="HH:MM", help="train until this time of day instead")
-    parser.add_argument("--warm", type=pathlib.Path, help="export folder whose weights and tokenizer to start from")
+    parser.add_argument("--warm", type=pathlib.Path, help=".tinyloop file or export folder whose weights and tokenizer to start from")
     parser.add_argument("--tokens", type=int, default=1536, help="tokens per step and process")
     parser.add_argument("--vocab", type=int, default=2048)
     parser.add_argument("--seed", type=int, default=1)
