@@ -1,7 +1,8 @@
-"""Training batches: commands alone, commands in a row as one conversation, and prose.
+"""Training batches: commands alone, commands in a row as one conversation, prose, and echoes.
 
-Why: alone, sorted by length, they cost least padding; in a row they teach the model that earlier
-turns and long contexts do not matter to a new command.
+Why: alone, sorted by length, commands cost least padding; in a row they teach the model that earlier
+turns and long contexts do not matter to a new command. An echo is random tokens and the same again:
+it teaches copying, which names and titles need, within minutes.
 Called by train.py. Every batch is (ids, mask): [rows, length] token ids and where the next token is to be learned.
 """
 
@@ -15,6 +16,7 @@ import tokenizer
 
 POOL = 16          # batches drawn and sorted by length together
 CONVERSATIONS = {256: 0.12, 1024: 0.05}  # share of the batches of commands, by length
+ECHO_TOKENS = 3, 24
 PROSE = {256: 0.8, 1024: 0.2}
 
 
@@ -83,6 +85,16 @@ class Batches:
                 return self.conversation(length)
             pick -= share
         return self.alone()
+
+    def echo(self):
+        """Rows of random tokens, to be repeated after the JSON mark; the padding token says that it is no command."""
+        length = self.rng.randint(*ECHO_TOKENS)
+        first, last = self.pieces.token_to_id(tokenizer.PAD) + 1, self.pieces.get_vocab_size() - 1
+        rows = []
+        for _ in range(max(1, self.tokens // (2 * length + 3))):
+            said = [self.rng.randint(first, last) for _ in range(length)]
+            rows.append(([self.pad, *said, self.json, *said, self.end], list(range(length + 1, 2 * length + 2))))
+        return self.table(rows)
 
     def novel(self):
         """Rows of prose, each from a random place."""

@@ -14,6 +14,7 @@ import os
 import pathlib
 import random
 import time
+from collections import defaultdict
 
 import numpy as np
 import torch
@@ -29,8 +30,9 @@ import tokenizer
 from muon import Muon
 
 DEPTH_WEIGHTS = np.array([1, 1.5, 2, 2.5, 1.5, 1, 0.75, 0.75])  # of 1 to 8 loops; the mean is 4.1
-MATRIX_RATE, OTHER_RATE = 0.02, 3e-3
-WARM_UP_STEPS, FLAT_SHARE = 50, 0.2
+MATRIX_RATE, OTHER_RATE = 0.006, 1.5e-3  # at 0.02 the noise of such small batches keeps the model from learning to copy
+WARM_UP_STEPS, FLAT_SHARE = 50, 0.3
+ECHO_SHARE, ECHO_UNTIL = 0.3, 0.25  # of the batches, in the first quarter of the time; then a fifth of that
 PROSE_SHARE = 0.13   # of the batches
 PROSE_WEIGHT = 0.2   # prose stays at 4 nats a token; unweighted it would drown the commands
 SAVE_EVERY_S, REPORT_EVERY = 180, 50
@@ -143,33 +145,41 @@ class Run:
         part.replace(self.args.out / "state.pt")
 
     def learn(self):
-        """One step; returns the loss at the sampled depth and whether the batch was prose."""
+        """One step; returns the kind of its batch and the loss at the sampled depth."""
         for optimizer, top in self.optimizers:
             optimizer.param_groups[0]["lr"] = top * rate(self.share, self.step)
             optimizer.zero_grad()
         depth = int(self.depths.choice(len(DEPTH_WEIGHTS), p=DEPTH_WEIGHTS / DEPTH_WEIGHTS.sum())) + 1
         shallow = int(self.depths.integers(1, depth)) if depth > 1 else 0
-        prose = self.source.rng.random() < PROSE_SHARE
-        mixed, deep = loss_at(self.net, *(self.source.novel() if prose else self.source.commands()), depth, shallow)
-        (mixed * (PROSE_WEIGHT if prose else 1)).backward()
+        kind, batch = self.draw()
+        mixed, deep = loss_at(self.net, *batch, depth, shallow)
+        (mixed * (PROSE_WEIGHT if kind == "prose" else 1)).backward()
         if self.world > 1:
             average_gradients(self.net, self.world)
         torch.nn.utils.clip_grad_norm_(self.others, 1.0)
         for optimizer, _ in self.optimizers:
             optimizer.step()
         self.step += 1
-        return deep.item(), prose
+        return kind, deep.item()
+
+    def draw(self):
+        """The next batch, and its kind."""
+        pick, echo = self.source.rng.random(), ECHO_SHARE * (1 if self.share < ECHO_UNTIL else 0.2)
+        if pick < PROSE_SHARE:
+            return "prose", self.source.novel()
+        if pick < PROSE_SHARE + echo:
+            return "echo", self.source.echo()
+        return "commands", self.source.commands()
 
     def until_the_end(self):
-        saved, recent = time.time(), {True: [], False: []}
+        saved, recent = time.time(), defaultdict(list)
         while (share := self.clock.share()) < 1:
             self.share = share
-            loss, prose = self.learn()
-            recent[prose] = recent[prose][-99:] + [loss]
+            kind, loss = self.learn()
+            recent[kind] = recent[kind][-99:] + [loss]
             if self.rank == 0 and self.step % REPORT_EVERY == 0:
-                means = [np.mean(recent[kind]) if recent[kind] else float("nan") for kind in (False, True)]
-                print(f"{datetime.datetime.now():%H:%M:%S}  step {self.step}  {share:.3f} of the time  "
-                      f"commands {means[0]:.4f}  prose {means[1]:.3f}", flush=True)
+                means = "  ".join(f"{kind} {np.mean(losses):.4f}" for kind, losses in sorted(recent.items()))
+                print(f"{datetime.datetime.now():%H:%M:%S}  step {self.step}  {share:.3f} of the time  {means}", flush=True)
             if time.time() - saved > SAVE_EVERY_S:
                 self.keep()
                 saved = time.time()
