@@ -2,12 +2,15 @@
 """Measure a .tinyloop file on the held-out commands with TinyLoop's engine; prints the tables of card.md.
 
   evaluate.py MODEL [--count N] [--loops 1,2,4,8] [--accept N] [--against MODEL]
+  evaluate.py MODEL --sample      the committed sample, decoded token by token
 
 Why: the card's figures must come from a command anyone can repeat, and from the engine that is shipped.
 Called by hand in `meson devenv -C build`; tests/pipelines/demo-model.py uses the functions. Needs no torch.
 """
 
 import argparse
+import json
+import pathlib
 from collections import defaultdict
 
 import heldout
@@ -16,6 +19,7 @@ import tinyloop_py as tl
 COMMAND, JSON, END = "<|cmd|>", "<|json|>", "<|end|>"
 LONGEST_REPLY = 120
 STEPS = "several steps"
+SAMPLE, SAMPLE_LOOPS = pathlib.Path(__file__).with_name("heldout.json"), (2, 4, 8)
 
 
 class Commands:
@@ -72,6 +76,14 @@ def acceptance(commands, rows, loops):
     return [count / total for count in agreed]
 
 
+def sample(commands):
+    """Prints how many commands of heldout.json are answered exactly."""
+    print(f"| set | n | {' | '.join(map(str, SAMPLE_LOOPS))} |\n|{'---|' * (len(SAMPLE_LOOPS) + 2)}")
+    for name, rows in json.loads(SAMPLE.read_text()).items():
+        right = [sum(commands.answer(sentence, depth) == answer for sentence, answer, _ in rows) for depth in SAMPLE_LOOPS]
+        print(f"| {name} | {len(rows)} | {' | '.join(map(str, right))} |", flush=True)
+
+
 def line(name, n, values):
     return f"| {name} | {n} | " + " | ".join(f"{100 * value:.1f}" for value in values) + " |"
 
@@ -83,10 +95,14 @@ def main():
     parser.add_argument("--accept", type=int, default=200, help="commands of each set for the draft depths; 0: skip them")
     parser.add_argument("--loops", default="1,2,3,4,6,8")
     parser.add_argument("--against", help="another file, for instance the same in F32, at its default depth")
+    parser.add_argument("--sample", action="store_true", help="only the commands of heldout.json")
     parser.add_argument("--groups", action="store_true", help="every group of every set")
     args = parser.parse_args()
     loops = [int(n) for n in args.loops.split(",")]
-    commands, sets = Commands(args.model), heldout.sets(args.count)
+    commands = Commands(args.model)
+    if args.sample:
+        return sample(commands)
+    sets = heldout.sets(args.count)
     other = Commands(args.against) if args.against else None
 
     print(f"Exact JSON, %, by loops\n\n| set | n | {' | '.join(map(str, loops))} |\n|{'---|' * (len(loops) + 2)}")
@@ -107,6 +123,7 @@ def main():
               f"| set | n | {' | '.join(map(str, loops))} |\n|{'---|' * (len(loops) + 2)}")
         for name, rows in sets.items():
             print(line(name, len(rows[:args.accept]), acceptance(commands, rows[:args.accept], loops)), flush=True)
+    return None
 
 if __name__ == "__main__":
     main()
