@@ -26,7 +26,7 @@ class Commands:
     """A model as it is used for commands."""
 
     def __init__(self, path):
-        self.model = tl.load(path)
+        self.model = tl.load(path, threads=1)  # commands are too short to share among cores
         self.default_loops = self.model.config()["default_loops"]
         [self.json], [self.end] = (self.encode(name) for name in (JSON, END))
 
