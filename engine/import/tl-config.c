@@ -82,6 +82,22 @@ text (Reader *r, const char *key, const char *fallback)
   return json_node_get_string (node);
 }
 
+/* every layer sees everything before it, or the list says otherwise */
+static void
+refuse_layer_types (Reader *r)
+{
+  JsonNode *node = member (r, "layer_types");
+  JsonArray *types = node && JSON_NODE_HOLDS_ARRAY (node) ? json_node_get_array (node) : NULL;
+  gboolean full = !node || types;
+  for (guint i = 0; types && i < json_array_get_length (types); i++)
+    {
+      JsonNode *type = json_array_get_element (types, i);
+      full &= JSON_NODE_HOLDS_VALUE (type) && g_strcmp0 (json_node_get_string (type), "full_attention") == 0;
+    }
+  if (!full)
+    fail (r, TL_ERROR_UNSUPPORTED, "layer_types", "names another kind of layer than full_attention");
+}
+
 /* fields that change the result and have no axis here: only their neutral value is taken */
 static void
 refuse_fields_without_axis (Reader *r)
@@ -89,11 +105,12 @@ refuse_fields_without_axis (Reader *r)
   static const struct { const char *key; double neutral; } numbers[] = {
     { "pretraining_tp", 1 }, { "partial_rotary_factor", 1 }, { "residual_multiplier", 1 }, { "embedding_multiplier", 1 },
     { "attention_multiplier", 1 }, { "logits_scaling", 1 }, { "final_logit_softcapping", 0 },
-    { "attn_logit_softcapping", 0 }, { "num_experts", 0 }, { "num_local_experts", 0 },
+    { "attn_logit_softcapping", 0 }, { "num_experts", 0 }, { "num_local_experts", 0 }, { "clip_qkv", 0 },
   };
   static const char *const flags[] = { "use_sliding_window", "loop_share_kv", "enable_double_loop_split", "use_mhc",
     "qk_layernorm", "loop_loss_weights", "loop_middle_layers", "enable_mhc", "enable_hyper_connection",
-    "enable_depth_attention", "insert_ngram_layer_idx", "ngram_insert_all_layers" };
+    "enable_depth_attention", "insert_ngram_layer_idx", "ngram_insert_all_layers", "use_qk_norm", "no_rope_layers",
+    "use_bidirectional_attention", "attn_temperature_tuning" };
 
   for (guint i = 0; i < G_N_ELEMENTS (numbers); i++)
     if (number (r, numbers[i].key, numbers[i].neutral) != numbers[i].neutral)
@@ -107,6 +124,7 @@ refuse_fields_without_axis (Reader *r)
       if (!off)
         fail (r, TL_ERROR_UNSUPPORTED, flags[i], "is not implemented in this version");
     }
+  refuse_layer_types (r);
 }
 
 static void

@@ -167,6 +167,28 @@ test_blocks_mean_what_they_say (void)
   g_assert_null (tl_gguf_type (12345));
 }
 
+/* scale 1, least ½; six-bit scales: of values 0… it is 3 with minimum 2, of 32… 4, of 128… 5 + 16 with minimum 7 + 32 */
+static void
+test_five_bits_with_six_bit_scales (void)
+{
+  static const struct { guint i; float value; } expected[] = {
+    { 0, 3 * 21 - 1 }, { 1, -1 }, { 32, 4 * 2 }, { 128, 21 * 25 - 19.5f }, { 129, -19.5f }, { 255, 0 },
+  };
+  guint8 q5_k[176] = { 0x00, 0x3c, 0x00, 0x38, 3 | 1 << 6, 4, 0, 0, 2 | 2 << 6, 0, 0, 0, 5 | 7 << 4 };
+  float out[256];
+  q5_k[16] = 1 << 0 | 1 << 4;   /* the fifth bits of values 0 and 128 */
+  q5_k[16 + 31] = 1 << 7;
+  q5_k[48] = 5 | 2 << 4;
+  q5_k[48 + 64] = 9;
+  q5_k[48 + 96 + 31] = 15 << 4;
+  tl_gguf_type (13)->to_f32 (q5_k, out);
+  for (guint i = 0; i < G_N_ELEMENTS (expected); i++)
+    g_assert_cmpfloat (out[expected[i].i], ==, expected[i].value);
+  q5_k[4 + 11] = 2;             /* the scale of values 224… */
+  tl_gguf_type (13)->to_f32 (q5_k, out);
+  g_assert_cmpfloat (out[255], ==, 2 * 31);
+}
+
 int
 main (int argc, char **argv)
 {
@@ -179,6 +201,7 @@ main (int argc, char **argv)
       g_test_add_data_func (embedding, &cases[i], test_embedding_is_the_references);
     }
   g_test_add_func ("/gguf/damage", test_damage_is_refused);
+  g_test_add_func ("/gguf/q5-k", test_five_bits_with_six_bit_scales);
   g_test_add_func ("/gguf/blocks", test_blocks_mean_what_they_say);
   return g_test_run ();
 }
