@@ -63,6 +63,7 @@ struct _GstTlDecode
 
   /* the task's alone */
   TlReply *reply;
+  gboolean bracket_left;        /* the bracket just pushed went through the srcpad */
   GQueue unsent;                /* brackets that met our own flush; they go out behind it */
   GHashTable *conversations;    /* id → TlEngineConversation */
   TlEngineConversation *last_conversation;
@@ -80,6 +81,7 @@ GstFlowReturn tl_decode_step (GstTlDecode *self);
 GstFlowReturn tl_decode_finish (GstTlDecode *self);
 void tl_decode_abandon (GstTlDecode *self, const char *reason);
 void tl_decode_forget (GstTlDecode *self);
+GstPadProbeReturn tl_decode_note_bracket (GstPad *pad, GstPadProbeInfo *info, gpointer data);
 void tl_decode_send_unsent (GstTlDecode *self);
 void tl_decode_forget_unsent (GstTlDecode *self);
 

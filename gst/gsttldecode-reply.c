@@ -25,20 +25,31 @@ is_cancelled (GstTlDecode *self)
 
 /* ---- brackets */
 
+/* probe of the srcpad: a flushing pad drops an event before it comes here */
+GstPadProbeReturn
+tl_decode_note_bracket (GstPad *pad, GstPadProbeInfo *info, gpointer data)
+{
+  GstTlDecode *self = data;
+  GstEvent *event = gst_pad_probe_info_get_event (info);
+
+  if (tl_event_is (event, TL_EVENT_START) || tl_event_is (event, TL_EVENT_END))
+    self->bracket_left = TRUE;
+  return GST_PAD_PROBE_OK;
+}
+
 /* takes @event, a start or an end. One that meets our own flush waits for its end, so that the pair stays whole */
 static void
 push_bracket (GstTlDecode *self, GstEvent *event)
 {
-  if (!gst_pad_push_event (self->srcpad, gst_event_ref (event))) {
-    g_mutex_lock (&self->lock);
-    gboolean flushed = self->flushes_asked > 0 || self->own_flush || self->resend;
-    g_mutex_unlock (&self->lock);
-    if (flushed) {
-      g_queue_push_tail (&self->unsent, event);
-      return;
-    }
-  }
-  gst_event_unref (event);
+  self->bracket_left = FALSE;
+  gst_pad_push_event (self->srcpad, gst_event_ref (event));
+  g_mutex_lock (&self->lock);
+  gboolean again = !self->bracket_left && (self->flushes_asked > 0 || self->own_flush || self->resend);
+  g_mutex_unlock (&self->lock);
+  if (again)
+    g_queue_push_tail (&self->unsent, event);
+  else
+    gst_event_unref (event);
 }
 
 void

@@ -361,7 +361,7 @@ gst_tl_decode_loop (gpointer data)
     run_commands (self);
   else
     take_item (self);
-  if (resend) {
+  if (resend && !self->reply) { /* an open reply, kept by a further flush, still needs its conversation */
     g_mutex_lock (&self->lock);
     gboolean again = self->resend;
     g_mutex_unlock (&self->lock);
@@ -875,5 +875,6 @@ gst_tl_decode_init (GstTlDecode *self)
   gst_pad_set_event_function (self->srcpad, gst_tl_decode_src_event);
   gst_pad_set_query_function (self->srcpad, gst_tl_decode_src_query);
   gst_pad_set_activatemode_function (self->srcpad, gst_tl_decode_src_activate);
+  gst_pad_add_probe (self->srcpad, GST_PAD_PROBE_TYPE_EVENT_DOWNSTREAM, tl_decode_note_bracket, self, NULL);
   gst_element_add_pad (GST_ELEMENT (self), self->srcpad);
 }
