@@ -106,7 +106,8 @@ intern (TlAutomaton *self, const guint32 *words, guint n)
   g_autofree TlState *state = g_malloc0 (size);
   state->n = n;
   state->words[0] = stride;
-  memcpy (state->words + 1, words, (gsize) n * stride * 4);
+  if (n)
+    memcpy (state->words + 1, words, (gsize) n * stride * 4);
   state->hash = 2166136261u;
   for (gsize i = 0; i < (gsize) n * stride; i++)
     state->hash = (state->hash ^ words[i]) * 16777619u, state->hash ^= state->hash >> 15;
