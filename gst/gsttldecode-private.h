@@ -9,8 +9,7 @@
 #include "gsttldecode.h"
 #include "tl-engine.h"
 #include "tl-generation-events.h"
-#include "tl-model-context.h"
-#include "tl-properties.h"
+#include "tl-prompt.h"
 
 G_BEGIN_DECLS
 
@@ -19,6 +18,7 @@ typedef struct
   TlGenerationReport report;
   TlEngineReply *engine;        /* NULL before its begin */
   GstBuffer *prompt;
+  GstStructure *options;        /* prompt-options that came before it, or NULL */
   GArray *ids;                  /* decoded, not yet pushed (tokens-per-buffer) */
   TlEngineToken last;           /* of ids */
   GstClockTime began, first;    /* monotonic ns */
@@ -40,7 +40,7 @@ struct _GstTlDecode
   GstTlHistory history;
   GstTlOnNewPrompt on_new_prompt;
   GstTlTimestampMode timestamp_mode;
-  guint max_queued_prompts, tokens_per_buffer, latency_ms;
+  guint max_queued_prompts, tokens_per_buffer, latency_ms, timeout_ms;
   guint64 token_duration;
   gboolean reset_on_flush, post_messages;
   /* queue, under lock */
@@ -65,8 +65,8 @@ struct _GstTlDecode
   TlReply *reply;
   gboolean bracket_left;        /* the bracket just pushed went through the srcpad */
   GQueue unsent;                /* brackets that met our own flush; they go out behind it */
-  GHashTable *conversations;    /* id → TlEngineConversation */
-  TlEngineConversation *last_conversation;
+  GHashTable *conversations;    /* id → conversation */
+  GObject *last_conversation;   /* of the last reply; not this element's when a sequence came */
   guint64 last_committed;
   GstStructure *options;        /* prompt-options for the next prompt */
   GstSegment segment;

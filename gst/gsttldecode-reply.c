@@ -4,8 +4,8 @@
  * commits exactly the tokens whose push succeeded.
  */
 #include "gsttldecode-private.h"
+#include "tl-caps.h"
 #include "tl-token-meta.h"
-
 
 static GstClockTime
 now (void)
@@ -67,98 +67,69 @@ tl_decode_forget_unsent (GstTlDecode *self)
 
 /* ---- begin */
 
-static TlEngineConversation *
-conversation_for (GstTlDecode *self, GObject *model, const char *id, GError **error)
-{
-  TlEngineConversation *conversation = g_hash_table_lookup (self->conversations, id);
-
-  if (!conversation && (conversation = tl_engine_conversation_new (model, error)))
-    g_hash_table_insert (self->conversations, g_strdup (id), conversation);
-  return conversation;
-}
-
 static gboolean
-copy_option (GQuark field, const GValue *value, gpointer data)
+takes_sequences (GstTlDecode *self)
 {
-  GObject *config = data;
-  const char *name = g_quark_to_string (field);
-  GParamSpec *pspec = g_object_class_find_property (G_OBJECT_GET_CLASS (config), name);
+  g_autoptr (GstCaps) caps = gst_pad_get_current_caps (self->sinkpad);
 
-  if (pspec && g_value_type_transformable (G_VALUE_TYPE (value), G_PARAM_SPEC_VALUE_TYPE (pspec)))
-    g_object_set_property (config, name, value);
-  return TRUE;
+  return caps && gst_structure_has_name (gst_caps_get_structure (caps, 0), GST_TL_SEQUENCE_TYPE);
 }
 
-/* a copy of the element's settings with the options of one prompt on top */
+/* the element's settings with the options of the running prompt on top */
 static GObject *
-config_for_prompt (GstTlDecode *self)
+config_for_prompt (GstTlDecode *self, TlReply *reply)
 {
-  GObject *config = tl_engine_config_new ();
-  guint n;
-  g_autofree GParamSpec **pspecs = g_object_class_list_properties (G_OBJECT_GET_CLASS (config), &n);
-
   g_mutex_lock (&self->lock);
-  for (guint i = 0; i < n; i++) {
-    g_auto (GValue) value = G_VALUE_INIT;
-
-    if ((pspecs[i]->flags & G_PARAM_READWRITE) != G_PARAM_READWRITE || (pspecs[i]->flags & G_PARAM_CONSTRUCT_ONLY)
-        || G_IS_PARAM_SPEC_BOXED (pspecs[i]) != (pspecs[i]->value_type == G_TYPE_STRV))
-      continue;
-    g_value_init (&value, pspecs[i]->value_type);
-    g_object_get_property (self->config, pspecs[i]->name, &value);
-    g_object_set_property (config, pspecs[i]->name, &value);
-  }
+  GObject *config = tl_prompt_config_new (self->config, reply->options);
   g_mutex_unlock (&self->lock);
-  if (self->options)
-    gst_structure_foreach (self->options, copy_option, config);
   return config;
 }
 
-static gboolean
-keeps_history (GstTlDecode *self, GObject *model)
+static TlEngineReply *
+begin_on_tokens (GstTlDecode *self, TlReply *reply, GObject *model, GObject *config, GError **error)
 {
-  const char *asked = self->options ? gst_structure_get_string (self->options, "history") : NULL;
+  GObject *conversation = tl_prompt_conversation (self->conversations, model, reply->options, error);
+  g_autoptr (GArray) ids = conversation ? tl_prompt_ids (reply->prompt, error) : NULL;
 
-  if (asked)
-    return g_str_equal (asked, "keep");
-  return self->history == TL_HISTORY_KEEP
-      || (self->history == TL_HISTORY_AUTO && tl_engine_model_keeps_history (model));
+  if (!ids)
+    return NULL;
+  g_set_object (&self->last_conversation, conversation);
+  return tl_engine_reply_begin (conversation, (const gint32 *) ids->data, ids->len,
+      tl_prompt_keeps_history (self->history, model, reply->options), config, error);
+}
+
+static TlEngineReply *
+begin_on_sequence (GstTlDecode *self, GObject *sequence, GObject *config, GError **error)
+{
+  g_mutex_lock (&self->lock);
+  GstTlOnNewPrompt policy = self->on_new_prompt;
+  g_mutex_unlock (&self->lock);
+  g_set_object (&self->last_conversation, tl_engine_sequence_get_conversation (sequence));
+  return tl_engine_reply_begin_after (sequence, config, policy, error);
 }
 
 static gboolean
 begin_in_engine (GstTlDecode *self, TlReply *reply, GError **error)
 {
-  const char *id = self->options ? gst_structure_get_string (self->options, "conversation") : NULL;
   GstClockTime waited = now ();
-  g_autoptr (GObject) model = tl_model_holder_find (&self->holder);
-  g_autoptr (GObject) config = NULL;
-  TlEngineConversation *conversation;
-  GstMapInfo map;
+  g_autoptr (GObject) model = tl_prompt_wait_model (&self->holder, self->waiting, error);
+  const char *refused;
+  GObject *sequence = tl_sequence_meta_get (reply->prompt, &refused);
 
-  if (!model) {
-    g_set_error_literal (error, GST_RESOURCE_ERROR, GST_RESOURCE_ERROR_NOT_FOUND,
-        "no model; set model-path on it or on an element before it");
-    return FALSE;
-  }
-  if (!tl_model_holder_wait (&self->holder, self->waiting, error))
+  if (!model)
     return FALSE;
   reply->report.load = now () - waited;
   reply->began = now ();
-  if (gst_buffer_get_size (reply->prompt) % sizeof (gint32) != 0) {
-    g_set_error (error, GST_STREAM_ERROR, GST_STREAM_ERROR_FORMAT,
-        "a prompt of %zu bytes is no whole number of 32-bit ids; send each id whole", gst_buffer_get_size (reply->prompt));
+  if (!sequence && takes_sequences (self)) {
+    g_set_error_literal (error, GST_STREAM_ERROR, GST_STREAM_ERROR_FORMAT,
+        "a buffer without a sequence came where sequences were announced; put tlprefill before it");
     return FALSE;
   }
-  if (!(conversation = conversation_for (self, model, id ? id : "", error)))
-    return FALSE;
-  config = config_for_prompt (self);
-  gst_buffer_map (reply->prompt, &map, GST_MAP_READ);
-  reply->engine = tl_engine_reply_begin (conversation, (const gint32 *) map.data, map.size / sizeof (gint32),
-      keeps_history (self, model), config, error);
-  gst_buffer_unmap (reply->prompt, &map);
+  g_autoptr (GObject) config = config_for_prompt (self, reply);
+  reply->engine = sequence ? begin_on_sequence (self, sequence, config, error)
+      : begin_on_tokens (self, reply, model, config, error);
   if (!reply->engine)
     return FALSE;
-  self->last_conversation = conversation;
   self->last_committed = reply->report.prompt_id;
   g_mutex_lock (&self->lock);
   self->running = reply->engine;
@@ -184,6 +155,9 @@ tl_decode_begin (GstTlDecode *self, GstBuffer *prompt, const char *refused)
   reply->ids = g_array_new (FALSE, FALSE, sizeof (gint32));
   reply->began = now ();
   reply->report.ttft = reply->report.duration = GST_CLOCK_TIME_NONE;
+  reply->options = g_steal_pointer (&self->options);
+  if (!refused)
+    tl_sequence_meta_get (prompt, &refused);
   reply->ended = refused;
   self->reply = reply;
   g_mutex_lock (&self->lock);
@@ -198,7 +172,6 @@ tl_decode_begin (GstTlDecode *self, GstBuffer *prompt, const char *refused)
     else
       fail (self, error);
   }
-  g_clear_pointer (&self->options, gst_structure_free);
 }
 
 /* ---- tokens */
@@ -238,7 +211,7 @@ push_tokens (GstTlDecode *self, TlReply *reply)
     return GST_FLOW_OK;
   GstBuffer *buffer = gst_buffer_new_memdup (reply->ids->data, n * sizeof (gint32));
   TlTokenInfo info = { reply->report.prompt_id, reply->report.tokens, reply->last.special, reply->last.loops,
-    reply->last.finish };
+    reply->last.finish, reply->last.cut };
 
   GST_BUFFER_PTS (buffer) = stamp (self, reply);
   GST_BUFFER_DURATION (buffer) = n * (self->token_duration ? self->token_duration : self->mean_token);
@@ -285,14 +258,27 @@ take_token (GstTlDecode *self, TlReply *reply, const TlEngineToken *token)
   return ret;
 }
 
-static void
-sync_controls (GstTlDecode *self)
+/* controlled properties take their value of the stream time the next token begins at */
+static gboolean
+sync_controls (GstTlDecode *self, TlReply *reply, GError **error)
 {
   GstObject *object = GST_OBJECT (self);
 
-  if (gst_object_has_active_control_bindings (object))
-    gst_object_sync_values (object, gst_segment_to_stream_time (&self->segment, GST_FORMAT_TIME,
-            GST_CLOCK_TIME_IS_VALID (self->last_pts) ? self->last_pts : self->segment.start));
+  if (!gst_object_has_active_control_bindings (object))
+    return TRUE;
+  gst_object_sync_values (object, gst_segment_to_stream_time (&self->segment, GST_FORMAT_TIME,
+          GST_CLOCK_TIME_IS_VALID (self->last_pts) ? self->last_pts : self->segment.start));
+  g_autoptr (GObject) config = config_for_prompt (self, reply);
+  return tl_engine_reply_update (reply->engine, config, error);
+}
+
+static gboolean
+is_late (GstTlDecode *self, TlReply *reply)
+{
+  g_mutex_lock (&self->lock);
+  guint limit = self->timeout_ms;
+  g_mutex_unlock (&self->lock);
+  return limit && now () - reply->began > limit * GST_MSECOND;
 }
 
 /* one pass of the running reply */
@@ -306,8 +292,12 @@ tl_decode_step (GstTlDecode *self)
 
   if (reply->ended)
     return GST_FLOW_OK;
-  sync_controls (self);
-  TlEngineStep step = is_cancelled (self) ? TL_ENGINE_STEP_END : tl_engine_reply_step (reply->engine, &token, &error);
+  TlEngineStep step = TL_ENGINE_STEP_END;
+  if (is_late (self, reply))
+    token.finish = "timeout";
+  else if (!is_cancelled (self))
+    step = sync_controls (self, reply, &error) ? tl_engine_reply_step (reply->engine, &token, &error)
+        : TL_ENGINE_STEP_ERROR;
   if (is_cancelled (self)) {
     reply->ended = "cancelled";
     return GST_FLOW_OK;
@@ -391,6 +381,7 @@ static void
 reply_free (TlReply *reply)
 {
   gst_buffer_unref (reply->prompt);
+  g_clear_pointer (&reply->options, gst_structure_free);
   g_array_unref (reply->ids);
   g_free (reply);
 }
@@ -431,5 +422,5 @@ void
 tl_decode_forget (GstTlDecode *self)
 {
   g_hash_table_remove_all (self->conversations);
-  self->last_conversation = NULL;
+  g_clear_object (&self->last_conversation);
 }

@@ -13,7 +13,7 @@ GST_DEBUG_CATEGORY_STATIC (tl_decode_debug);
 #define GST_CAT_DEFAULT tl_decode_debug
 
 static GstStaticPadTemplate sink_template =
-GST_STATIC_PAD_TEMPLATE ("sink", GST_PAD_SINK, GST_PAD_ALWAYS, GST_STATIC_CAPS (GST_TL_TOKENS_CAPS ("prompt")));
+GST_STATIC_PAD_TEMPLATE ("sink", GST_PAD_SINK, GST_PAD_ALWAYS, GST_STATIC_CAPS (GST_TL_TOKENS_CAPS ("prompt") "; " GST_TL_SEQUENCE_TYPE));
 static GstStaticPadTemplate src_template =
 GST_STATIC_PAD_TEMPLATE ("src", GST_PAD_SRC, GST_PAD_ALWAYS, GST_STATIC_CAPS (GST_TL_TOKENS_CAPS ("reply")));
 
@@ -109,6 +109,18 @@ supersede (GstTlDecode *self)
   }
 }
 
+/* with lock: a newer prompt takes the place of the running reply and of those that wait; TRUE: flush_downstream is to follow */
+static gboolean
+make_way (GstTlDecode *self)
+{
+  gboolean flush = self->replying && self->cancel_upto < self->last_id;
+
+  self->flushes_asked += flush;
+  supersede (self);
+  mark_cancelled (self);
+  return flush;
+}
+
 static GstFlowReturn
 gst_tl_decode_chain (GstPad *pad, GstObject *parent, GstBuffer *buffer)
 {
@@ -127,12 +139,8 @@ gst_tl_decode_chain (GstPad *pad, GstObject *parent, GstBuffer *buffer)
   gboolean busy = self->replying || self->n_waiting > 0;
   if (busy && self->on_new_prompt == TL_NEW_PROMPT_DROP)
     refused = "dropped";
-  else if (busy && self->on_new_prompt == TL_NEW_PROMPT_INTERRUPT) {
-    interrupts = self->replying && self->cancel_upto < self->last_id;
-    self->flushes_asked += interrupts;
-    supersede (self);
-    mark_cancelled (self);
-  }
+  else if (busy && self->on_new_prompt == TL_NEW_PROMPT_INTERRUPT)
+    interrupts = make_way (self);
   while (!refused && self->srcresult == GST_FLOW_OK && self->n_waiting >= self->max_queued_prompts
       && self->on_new_prompt == TL_NEW_PROMPT_QUEUE)
     g_cond_wait (&self->changed, &self->lock);
@@ -531,6 +539,18 @@ queue_event (GstTlDecode *self, GstEvent *event)
   return ret;
 }
 
+/* tlprefill is about to wait for the end of the running reply */
+static void
+on_new_prompt (GstTlDecode *self)
+{
+  g_mutex_lock (&self->lock);
+  gboolean interrupts = self->on_new_prompt == TL_NEW_PROMPT_INTERRUPT && (self->replying || self->n_waiting > 0)
+      && make_way (self);
+  g_mutex_unlock (&self->lock);
+  if (interrupts)
+    gst_element_call_async (GST_ELEMENT (self), flush_downstream, NULL, NULL);
+}
+
 /* with a flow return, for CAPS that meet a flush are FLUSHING and not an error of negotiation */
 static GstFlowReturn
 gst_tl_decode_sink_event (GstPad *pad, GstObject *parent, GstEvent *event)
@@ -547,6 +567,10 @@ gst_tl_decode_sink_event (GstPad *pad, GstObject *parent, GstEvent *event)
   else if ((ok = tl_event_is (event, TL_EVENT_CANCEL))) {
     gst_tl_decode_cancel (self, TRUE);
     gst_event_unref (event);
+  } else if (tl_event_is (event, TL_EVENT_NEW_PROMPT)) {
+    on_new_prompt (self);
+    gst_event_unref (event);
+    ok = TRUE;
   } else
     ok = gst_pad_push_event (self->srcpad, event);
   return ok ? GST_FLOW_OK : GST_FLOW_ERROR;
@@ -601,17 +625,6 @@ queue_query (GstTlDecode *self, GstQuery *query)
 }
 
 static gboolean
-answer_caps (GstTlDecode *self, GstStaticPadTemplate *pad, GstQuery *query)
-{
-  GstCaps *filter;
-
-  gst_query_parse_caps (query, &filter);
-  g_autoptr (GstCaps) caps = tl_caps_for_pad (&self->holder, pad, filter);
-  gst_query_set_caps_result (query, caps);
-  return TRUE;
-}
-
-static gboolean
 gst_tl_decode_sink_query (GstPad *pad, GstObject *parent, GstQuery *query)
 {
   GstTlDecode *self = GST_TL_DECODE (parent);
@@ -622,7 +635,7 @@ gst_tl_decode_sink_query (GstPad *pad, GstObject *parent, GstQuery *query)
     case GST_QUERY_ALLOCATION:
       return FALSE;
     case GST_QUERY_CAPS:
-      return answer_caps (self, &sink_template, query);
+      return tl_caps_answer (&self->holder, &sink_template, query);
     case GST_QUERY_DRAIN:
       return queue_query (self, query);
     default:
@@ -640,7 +653,7 @@ gst_tl_decode_src_query (GstPad *pad, GstObject *parent, GstQuery *query)
   if (tl_model_holder_answer (&self->holder, query))
     return TRUE;
   if (GST_QUERY_TYPE (query) == GST_QUERY_CAPS)
-    return answer_caps (self, &src_template, query);
+    return tl_caps_answer (&self->holder, &src_template, query);
   if (GST_QUERY_TYPE (query) != GST_QUERY_LATENCY)
     return gst_pad_query_default (pad, parent, query);
   if (!gst_pad_peer_query (self->sinkpad, query))
@@ -740,7 +753,6 @@ gst_tl_decode_set_property (GObject *object, guint id, const GValue *value, GPar
     return;
   g_mutex_lock (&self->lock);
   switch (id) {
-    case TL_PROP_STOP: tl_property_set_list (self->config, pspec->name, value); break;
     case TL_PROP_HISTORY: self->history = g_value_get_enum (value); break;
     case TL_PROP_ON_NEW_PROMPT: self->on_new_prompt = g_value_get_enum (value); break;
     case TL_PROP_MAX_QUEUED_PROMPTS: self->max_queued_prompts = g_value_get_uint (value); break;
@@ -748,11 +760,12 @@ gst_tl_decode_set_property (GObject *object, guint id, const GValue *value, GPar
     case TL_PROP_TOKEN_DURATION: self->token_duration = g_value_get_uint64 (value); break;
     case TL_PROP_TOKENS_PER_BUFFER: self->tokens_per_buffer = g_value_get_uint (value); break;
     case TL_PROP_LATENCY: self->latency_ms = g_value_get_uint (value); break;
+    case TL_PROP_TIMEOUT: self->timeout_ms = g_value_get_uint (value); break;
     case TL_PROP_RESET_ON_FLUSH: self->reset_on_flush = g_value_get_boolean (value); break;
     case TL_PROP_POST_MESSAGES: self->post_messages = g_value_get_boolean (value); break;
     default:
       if (tl_property_belongs (id, TL_ON_CONFIG))
-        g_object_set_property (self->config, pspec->name, value);
+        tl_prompt_config_set (self->config, value, pspec);
       else
         G_OBJECT_WARN_INVALID_PROPERTY_ID (object, id, pspec);
   }
@@ -771,7 +784,6 @@ gst_tl_decode_get_property (GObject *object, guint id, GValue *value, GParamSpec
     return;
   g_mutex_lock (&self->lock);
   switch (id) {
-    case TL_PROP_STOP: tl_property_get_list (self->config, pspec->name, value); break;
     case TL_PROP_HISTORY: g_value_set_enum (value, self->history); break;
     case TL_PROP_ON_NEW_PROMPT: g_value_set_enum (value, self->on_new_prompt); break;
     case TL_PROP_MAX_QUEUED_PROMPTS: g_value_set_uint (value, self->max_queued_prompts); break;
@@ -779,12 +791,13 @@ gst_tl_decode_get_property (GObject *object, guint id, GValue *value, GParamSpec
     case TL_PROP_TOKEN_DURATION: g_value_set_uint64 (value, self->token_duration); break;
     case TL_PROP_TOKENS_PER_BUFFER: g_value_set_uint (value, self->tokens_per_buffer); break;
     case TL_PROP_LATENCY: g_value_set_uint (value, self->latency_ms); break;
+    case TL_PROP_TIMEOUT: g_value_set_uint (value, self->timeout_ms); break;
     case TL_PROP_RESET_ON_FLUSH: g_value_set_boolean (value, self->reset_on_flush); break;
     case TL_PROP_POST_MESSAGES: g_value_set_boolean (value, self->post_messages); break;
     case TL_PROP_STATS: g_value_set_boxed (value, self->stats); break;
     default:
       if (tl_property_belongs (id, TL_ON_CONFIG))
-        g_object_get_property (self->config, pspec->name, value);
+        tl_prompt_config_get (self->config, value, pspec);
       else
         G_OBJECT_WARN_INVALID_PROPERTY_ID (object, id, pspec);
   }
@@ -801,6 +814,7 @@ gst_tl_decode_finalize (GObject *object)
   empty_queue (self, FALSE);
   tl_decode_forget_unsent (self);
   g_hash_table_unref (self->conversations);
+  g_clear_object (&self->last_conversation);
   g_object_unref (self->config);
   g_object_unref (self->waiting);
   gst_event_replace (&self->segment_event, NULL);
@@ -855,7 +869,7 @@ gst_tl_decode_init (GstTlDecode *self)
   g_object_set (self->config, "max-tokens", 256, NULL);
   self->waiting = g_cancellable_new ();
   self->conversations = g_hash_table_new_full (g_str_hash, g_str_equal, g_free,
-      (GDestroyNotify) tl_engine_conversation_free);
+      g_object_unref);
   self->srcresult = GST_FLOW_FLUSHING;
   self->max_queued_prompts = self->tokens_per_buffer = 1;
   self->post_messages = TRUE;

@@ -178,7 +178,8 @@ gst_tl_detokenize_submit (GstBaseTransform *trans, gboolean is_discont, GstBuffe
   GstClockTime each = GST_BUFFER_DURATION_IS_VALID (input) && n ? GST_BUFFER_DURATION (input) / n : 0;
 
   for (guint i = 0; i < n; i++) {
-    g_autoptr (GBytes) text = tl_engine_detokenizer_push (self->detokenizer, ((const gint32 *) map.data)[i]);
+    g_autoptr (GBytes) text = tl_engine_detokenizer_push (self->detokenizer, ((const gint32 *) map.data)[i],
+        i + 1 == n ? info.text_cut : 0);
     GstClockTime start = GST_BUFFER_PTS_IS_VALID (input) ? GST_BUFFER_PTS (input) + i * each : GST_CLOCK_TIME_NONE;
 
     if (self->held->len == 0 || self->mode == TL_MODE_CUMULATIVE)

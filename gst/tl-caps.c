@@ -13,6 +13,12 @@ tl_caps_new_tokens (GObject *model, const char *role)
       G_TYPE_STRING, role, NULL);
 }
 
+GstCaps *
+tl_caps_new_sequence (GObject *model)
+{
+  return gst_caps_new_simple (GST_TL_SEQUENCE_TYPE, "vocab", G_TYPE_STRING, tl_engine_model_vocab_hash (model), NULL);
+}
+
 /* what a CAPS query on a token pad is told: the template, and the vocabulary once the element has its model */
 GstCaps *
 tl_caps_for_pad (TlModelHolder *holder, GstStaticPadTemplate *pad, GstCaps *filter)
@@ -23,6 +29,18 @@ tl_caps_for_pad (TlModelHolder *holder, GstStaticPadTemplate *pad, GstCaps *filt
   if (model)
     gst_caps_set_simple (caps, "vocab", G_TYPE_STRING, tl_engine_model_vocab_hash (model), NULL);
   return filter ? gst_caps_intersect_full (filter, caps, GST_CAPS_INTERSECT_FIRST) : g_steal_pointer (&caps);
+}
+
+/* answers a CAPS query with it */
+gboolean
+tl_caps_answer (TlModelHolder *holder, GstStaticPadTemplate *pad, GstQuery *query)
+{
+  GstCaps *filter;
+
+  gst_query_parse_caps (query, &filter);
+  g_autoptr (GstCaps) caps = tl_caps_for_pad (holder, pad, filter);
+  gst_query_set_caps_result (query, caps);
+  return TRUE;
 }
 
 /* what an ACCEPT_CAPS query is told: any vocabulary, so that a wrong one comes as far as tl_caps_check_vocab() */

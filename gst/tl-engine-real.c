@@ -9,11 +9,6 @@
 
 #include <string.h>
 
-struct _TlEngineConversation
-{
-  TlConversation *conversation;
-};
-
 struct _TlEngineReply
 {
   TlConversation *conversation;
@@ -244,9 +239,9 @@ tl_engine_detokenizer_new (GObject *model, gboolean skip_special, GError **error
 }
 
 GBytes *
-tl_engine_detokenizer_push (TlEngineDetokenizer *detokenizer, gint32 id)
+tl_engine_detokenizer_push (TlEngineDetokenizer *detokenizer, gint32 id, guint cut)
 {
-  GBytes *text = tl_detokenizer_push (detokenizer->detokenizer, id);
+  GBytes *text = tl_detokenizer_push_cut (detokenizer->detokenizer, id, cut);
 
   return text ? text : g_bytes_new (NULL, 0);
 }
@@ -274,47 +269,73 @@ tl_engine_config_new (void)
   return G_OBJECT (tl_generate_config_new ());
 }
 
-TlEngineConversation *
+GObject *
 tl_engine_conversation_new (GObject *model, GError **error)
 {
-  TlEngineConversation *conversation = g_new (TlEngineConversation, 1);
-
-  conversation->conversation = tl_conversation_new (TL_MODEL (model));
-  return conversation;
-}
-
-void
-tl_engine_conversation_free (TlEngineConversation *conversation)
-{
-  g_object_unref (conversation->conversation);
-  g_free (conversation);
+  return G_OBJECT (tl_conversation_new (TL_MODEL (model)));
 }
 
 gboolean
-tl_engine_conversation_truncate (TlEngineConversation *conversation, guint n_tokens, GError **error)
+tl_engine_conversation_truncate (GObject *conversation, guint n_tokens, GError **error)
 {
-  if (tl_conversation_truncate (conversation->conversation, n_tokens))
+  if (tl_conversation_truncate (TL_CONVERSATION (conversation), n_tokens))
     return TRUE;
   g_set_error_literal (error, TL_ERROR, TL_ERROR_INVALID_ARGUMENT, "no finished reply to truncate");
   return FALSE;
 }
 
-TlEngineReply *
-tl_engine_reply_begin (TlEngineConversation *conversation, const gint32 *ids, gsize n_ids, gboolean keep,
-    GObject *config, GError **error)
+GObject *
+tl_engine_prefill (GObject *conversation, const gint32 *ids, gsize n_ids, gboolean keep, GObject *config,
+    GCancellable *cancellable, gboolean *dropped, GError **error)
 {
   g_autoptr (GBytes) bytes = g_bytes_new (ids, n_ids * sizeof (gint32));
-  TlGenerator *generator;
+  g_autoptr (GError) why = NULL;
+  TlSequence *sequence = tl_conversation_prefill (TL_CONVERSATION (conversation), bytes, TL_GENERATE_CONFIG (config),
+      keep ? TL_HISTORY_KEEP : TL_HISTORY_NONE, cancellable, &why);
 
-  if (!tl_generate_config_validate (TL_GENERATE_CONFIG (config), error))
-    return NULL;
-  generator = tl_conversation_begin (conversation->conversation, bytes, TL_GENERATE_CONFIG (config), TL_PROMPT_QUEUE,
-      keep ? TL_HISTORY_KEEP : TL_HISTORY_NONE, NULL, error);
+  *dropped = g_error_matches (why, TL_ERROR, TL_ERROR_CANCELLED) && !g_cancellable_is_cancelled (cancellable);
+  if (why)
+    g_propagate_error (error, g_steal_pointer (&why));
+  return sequence ? G_OBJECT (sequence) : NULL;
+}
+
+GObject *
+tl_engine_sequence_get_conversation (GObject *sequence)
+{
+  return G_OBJECT (tl_sequence_get_conversation (TL_SEQUENCE (sequence)));
+}
+
+static TlEngineReply *
+reply_new (TlConversation *conversation, TlGenerator *generator)
+{
   if (!generator)
     return NULL;
   TlEngineReply *reply = g_new (TlEngineReply, 1);
-  *reply = (TlEngineReply) { g_object_ref (conversation->conversation), generator };
+  *reply = (TlEngineReply) { g_object_ref (conversation), generator };
   return reply;
+}
+
+TlEngineReply *
+tl_engine_reply_begin (GObject *conversation, const gint32 *ids, gsize n_ids, gboolean keep, GObject *config,
+    GError **error)
+{
+  g_autoptr (GBytes) bytes = g_bytes_new (ids, n_ids * sizeof (gint32));
+
+  return reply_new (TL_CONVERSATION (conversation), tl_conversation_begin (TL_CONVERSATION (conversation), bytes,
+          TL_GENERATE_CONFIG (config), TL_PROMPT_QUEUE, keep ? TL_HISTORY_KEEP : TL_HISTORY_NONE, NULL, error));
+}
+
+TlEngineReply *
+tl_engine_reply_begin_after (GObject *sequence, GObject *config, int policy, GError **error)
+{
+  return reply_new (tl_sequence_get_conversation (TL_SEQUENCE (sequence)), tl_sequence_begin (TL_SEQUENCE (sequence),
+          TL_GENERATE_CONFIG (config), (TlPromptPolicy) policy, error));
+}
+
+gboolean
+tl_engine_reply_update (TlEngineReply *reply, GObject *config, GError **error)
+{
+  return tl_generator_update (reply->generator, TL_GENERATE_CONFIG (config), error);
 }
 
 TlEngineStep
@@ -326,7 +347,7 @@ tl_engine_reply_step (TlEngineReply *reply, TlEngineToken *token, GError **error
     case TL_STEP_PASS:
       return TL_ENGINE_STEP_PREFILL;
     case TL_STEP_TOKEN:
-      *token = (TlEngineToken) { given->id, given->special, given->loops,
+      *token = (TlEngineToken) { given->id, given->special, given->loops, given->cut,
         given->finish == TL_FINISH_NONE ? NULL : tl_finish_reason_to_string (given->finish) };
       return TL_ENGINE_STEP_TOKEN;
     case TL_STEP_END:

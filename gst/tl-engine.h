@@ -10,7 +10,6 @@
 
 G_BEGIN_DECLS
 
-typedef struct _TlEngineConversation TlEngineConversation;
 typedef struct _TlEngineReply TlEngineReply;
 typedef struct _TlEngineDetokenizer TlEngineDetokenizer;
 
@@ -34,7 +33,8 @@ char *tl_engine_render (GObject *model, const char *chat_template, const char *s
 /* special: special tokens written out in @text are recognised (templates), else they are plain text (users) */
 GArray *tl_engine_encode (GObject *model, const char *text, gsize length, gboolean special, GError **error);
 TlEngineDetokenizer *tl_engine_detokenizer_new (GObject *model, gboolean skip_special, GError **error);
-GBytes *tl_engine_detokenizer_push (TlEngineDetokenizer *detokenizer, gint32 id);
+/* cut: bytes at the token's end that are no text */
+GBytes *tl_engine_detokenizer_push (TlEngineDetokenizer *detokenizer, gint32 id, guint cut);
 GBytes *tl_engine_detokenizer_flush (TlEngineDetokenizer *detokenizer);
 void tl_engine_detokenizer_free (TlEngineDetokenizer *detokenizer);
 
@@ -52,6 +52,7 @@ typedef struct
   gint32 id;
   gboolean special;
   guint loops;
+  guint cut;                    /* bytes at its end that belong to a stop string */
   const char *finish;           /* static string or NULL */
 } TlEngineToken;
 
@@ -63,14 +64,23 @@ typedef struct
 /* one property per parameter of generation, by the names in the table of gst/tl-properties.c; `stop` is a GStrv */
 GObject *tl_engine_config_new (void);
 
-TlEngineConversation *tl_engine_conversation_new (GObject *model, GError **error);
-void tl_engine_conversation_free (TlEngineConversation *conversation);
+/* conversations and sequences are objects, so that buffers can carry them */
+GObject *tl_engine_conversation_new (GObject *model, GError **error);
 /* keeps the first n_tokens of the last committed reply */
-gboolean tl_engine_conversation_truncate (TlEngineConversation *conversation, guint n_tokens, GError **error);
+gboolean tl_engine_conversation_truncate (GObject *conversation, guint n_tokens, GError **error);
+
+/* waits for the conversation's running reply, then runs the prompt; NULL with *dropped when that reply's policy is drop */
+GObject *tl_engine_prefill (GObject *conversation, const gint32 *ids, gsize n_ids, gboolean keep, GObject *config,
+    GCancellable *cancellable, gboolean *dropped, GError **error);
+GObject *tl_engine_sequence_get_conversation (GObject *sequence);
 
 /* begins on ids[n_ids]; keep: the prompt sees earlier turns. Runs no pass */
-TlEngineReply *tl_engine_reply_begin (TlEngineConversation *conversation, const gint32 *ids, gsize n_ids,
+TlEngineReply *tl_engine_reply_begin (GObject *conversation, const gint32 *ids, gsize n_ids,
     gboolean keep, GObject *config, GError **error);
+/* begins on a prefilled prompt; policy: GstTlOnNewPrompt for prompts that are prefilled meanwhile. Runs no pass */
+TlEngineReply *tl_engine_reply_begin_after (GObject *sequence, GObject *config, int policy, GError **error);
+/* how the next token is drawn */
+gboolean tl_engine_reply_update (TlEngineReply *reply, GObject *config, GError **error);
 TlEngineStep tl_engine_reply_step (TlEngineReply *reply, TlEngineToken *token, GError **error);
 void tl_engine_reply_cancel (TlEngineReply *reply);     /* any thread; a running step returns END */
 void tl_engine_reply_get_figures (TlEngineReply *reply, TlEngineFigures *figures);

@@ -13,6 +13,7 @@ G_BEGIN_DECLS
 #define TL_EVENT_OPTIONS "tinyloop/prompt-options"
 #define TL_EVENT_CANCEL "tinyloop/cancel"
 #define TL_EVENT_RESET "tinyloop/reset"
+#define TL_EVENT_NEW_PROMPT "tinyloop/new-prompt"
 #define TL_EVENT_FINAL_TRANSCRIPT "rstranscribe/final-transcript"
 #define TL_MESSAGE_GENERATION "tinyloop-generation"
 

@@ -4,6 +4,7 @@
 #include "gsttldetokenize.h"
 #include "gsttlgenerate.h"
 #include "gsttlgrammar.h"
+#include "gsttlprefill.h"
 #include "gsttlsink.h"
 #include "gsttltokenize.h"
 #include "tl-token-meta.h"
@@ -13,6 +14,7 @@ tl_plugin_register (GstPlugin *plugin)
 {
   tl_token_meta_register ();
   return GST_ELEMENT_REGISTER (tltokenize, plugin) && GST_ELEMENT_REGISTER (tlgrammar, plugin)
-      && GST_ELEMENT_REGISTER (tldecode, plugin) && GST_ELEMENT_REGISTER (tldetokenize, plugin)
+      && GST_ELEMENT_REGISTER (tlprefill, plugin) && GST_ELEMENT_REGISTER (tldecode, plugin)
+      && GST_ELEMENT_REGISTER (tldetokenize, plugin)
       && GST_ELEMENT_REGISTER (tlsink, plugin) && GST_ELEMENT_REGISTER (tlgenerate, plugin);
 }

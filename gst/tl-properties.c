@@ -39,6 +39,10 @@ ENUM (grammar_type, "GstTlGrammarType",
     { TL_GRAMMAR_REGEX, "regular expression", "regex" },
     { TL_GRAMMAR_JSON_SCHEMA, "JSON Schema", "json-schema" },
     { TL_GRAMMAR_GBNF, "GBNF grammar", "gbnf" })
+ENUM (kv_mode_type, "GstTlKvMode",
+    { TL_KV_MODE_DEFAULT, "half precision", "default" },
+    { TL_KV_MODE_FP16, "half precision", "fp16" },
+    { TL_KV_MODE_FP32, "single precision", "fp32" })
 ENUM (history_type, "GstTlHistory",
     { TL_HISTORY_AUTO, "as the checkpoint says", "auto" },
     { TL_HISTORY_KEEP, "a prompt sees earlier turns", "keep" },
@@ -78,8 +82,9 @@ typedef struct
 #define READY (RW | GST_PARAM_MUTABLE_READY)
 #define PLAY (RW | GST_PARAM_MUTABLE_PLAYING)
 #define CONTROL (PLAY | GST_PARAM_CONTROLLABLE)
-#define MODELLED (TL_ON_TOKENIZE | TL_ON_GRAMMAR | TL_ON_DECODE | TL_ON_DETOKENIZE)
+#define MODELLED (TL_ON_TOKENIZE | TL_ON_GRAMMAR | TL_ON_PREFILL | TL_ON_DECODE | TL_ON_DETOKENIZE)
 #define SAMPLING (TL_ON_DECODE | TL_ON_CONFIG)
+#define PREFILLING (SAMPLING | TL_ON_PREFILL)
 
 static const Row rows[] = {
   { TL_PROP_MODEL_PATH, MODELLED, "model-path", "File of the model (.tinyloop); not set: the model of a neighbouring element or of the application", KIND_STRING, .flags = READY },
@@ -94,16 +99,18 @@ static const Row rows[] = {
   { TL_PROP_TYPE, TL_ON_GRAMMAR, "type", "Kind of grammar that replies must follow", KIND_ENUM, .type = grammar_type, .flags = READY },
   { TL_PROP_GRAMMAR, TL_ON_GRAMMAR, "grammar", "Source text of the grammar", KIND_STRING, .flags = READY },
   { TL_PROP_LOCATION, TL_ON_GRAMMAR, "location", "File that holds the source text of the grammar", KIND_STRING, .flags = READY },
-  { TL_PROP_HISTORY, TL_ON_TOKENIZE | TL_ON_DECODE, "history", "Whether a prompt sees the earlier turns of its conversation", KIND_ENUM, .type = history_type, .flags = READY },
+  { TL_PROP_HISTORY, TL_ON_TOKENIZE | TL_ON_PREFILL | TL_ON_DECODE, "history", "Whether a prompt sees the earlier turns of its conversation", KIND_ENUM, .type = history_type, .flags = READY },
   { TL_PROP_MAX_TOKENS, SAMPLING, "max-tokens", "Most tokens of a reply; cut to what the context leaves", KIND_UINT, 1, G_MAXINT, 256, .flags = CONTROL },
-  { TL_PROP_LOOPS, SAMPLING, "loops", "Times the loop block is applied to a token; 0: the model's default", KIND_UINT, 0, 1024, 0, .flags = CONTROL },
+  { TL_PROP_LOOPS, PREFILLING, "loops", "Times the loop block is applied to a token; 0: the model's default", KIND_UINT, 0, 1024, 0, .flags = CONTROL },
   { TL_PROP_TEMPERATURE, SAMPLING, "temperature", "Divides the logits before a draw; up to 0.01: always the most likely token", KIND_DOUBLE, 0, 100, 0, .flags = CONTROL },
   { TL_PROP_TOP_K, SAMPLING, "top-k", "Draw among this many of the most likely tokens; 0: among all", KIND_UINT, 0, G_MAXINT, 50, .flags = CONTROL },
   { TL_PROP_TOP_P, SAMPLING, "top-p", "Draw among the smallest set of tokens with this probability in sum; 1: among all", KIND_DOUBLE, 0, 1, 1, .flags = CONTROL },
   { TL_PROP_MIN_P, SAMPLING, "min-p", "Draw among tokens at least this probable relative to the most likely one; 0: among all", KIND_DOUBLE, 0, 1, 0, .flags = CONTROL },
   { TL_PROP_REPETITION_PENALTY, SAMPLING, "repetition-penalty", "Divides the positive logits of tokens already seen and multiplies the negative ones; 1: off", KIND_DOUBLE, 0.01, 100, 1, .flags = CONTROL },
   { TL_PROP_SEED, SAMPLING, "seed", "Seed of the draws; the same seed gives the same reply", KIND_UINT64, 0, 0, 0, .flags = CONTROL },
-  { TL_PROP_CACHE_WINDOW, SAMPLING, "cache-window", "Positions that a token sees, in tokens; 0: all", KIND_UINT, 0, G_MAXINT, 0, .flags = READY },
+  { TL_PROP_CACHE_WINDOW, PREFILLING, "cache-window", "Positions that a token sees, in tokens; 0: all", KIND_UINT, 0, G_MAXINT, 0, .flags = READY },
+  { TL_PROP_KV_MODE, PREFILLING, "kv-mode", "How keys and values are kept; fp32 for parity with a reference", KIND_ENUM, .type = kv_mode_type, .flags = READY },
+  { TL_PROP_CHUNK_SIZE, PREFILLING, "chunk-size", "Most tokens of a prompt in one pass, which is how long a cancel waits; 0: 128", KIND_UINT, 0, 65536, 0, .flags = READY },
   { TL_PROP_IGNORE_EOS, SAMPLING, "ignore-eos", "Go on after a token that ends the reply", KIND_BOOL, .flags = CONTROL },
   { TL_PROP_STOP, SAMPLING, "stop", "Strings that end a reply; they are not part of it", KIND_LIST, .flags = PLAY },
   { TL_PROP_ON_NEW_PROMPT, TL_ON_DECODE, "on-new-prompt", "What happens when a prompt comes during a reply", KIND_ENUM, .type = on_new_prompt_type, .flags = PLAY },
@@ -112,6 +119,7 @@ static const Row rows[] = {
   { TL_PROP_TOKEN_DURATION, TL_ON_DECODE, "token-duration", "Duration of a token in ns; 0: the measured mean", KIND_UINT64, 0, 0, 0, .flags = PLAY },
   { TL_PROP_TOKENS_PER_BUFFER, TL_ON_DECODE, "tokens-per-buffer", "Tokens collected into one buffer", KIND_UINT, 1, 4096, 1, .flags = PLAY },
   { TL_PROP_LATENCY, TL_ON_DECODE, "latency", "Latency in ms that is added to a live pipeline; 0: none", KIND_UINT, 0, G_MAXINT, 0, .flags = PLAY },
+  { TL_PROP_TIMEOUT, TL_ON_DECODE, "timeout", "Longest time of a reply in ms, from its begin to its last pass; 0: no limit", KIND_UINT, 0, G_MAXINT, 0, .flags = PLAY },
   { TL_PROP_RESET_ON_FLUSH, TL_ON_DECODE, "reset-on-flush", "Whether an upstream flush makes the element forget the conversation", KIND_BOOL, .flags = PLAY },
   { TL_PROP_STATS, TL_ON_DECODE, "stats", "Figures of the last reply and totals (fields: tinyloop-generation in docs/wire-format.md)", KIND_STATS, .flags = G_PARAM_READABLE },
   { TL_PROP_MODE, TL_ON_DETOKENIZE, "mode", "What a text buffer holds", KIND_ENUM, .type = mode_type, .flags = READY },

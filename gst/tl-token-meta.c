@@ -3,6 +3,7 @@
  * Called by tldecode (tokens), tldetokenize (tokens in, text out) and tlsink.
  */
 #include "tl-token-meta.h"
+#include "tl-prompt.h"
 
 void
 tl_token_meta_register (void)
@@ -14,6 +15,7 @@ tl_token_meta_register (void)
     return;
   gst_meta_register_custom (TL_TOKEN_META, no_tags, NULL, NULL, NULL);
   gst_meta_register_custom (TL_TEXT_META, no_tags, NULL, NULL, NULL);
+  gst_meta_register_custom (TL_SEQUENCE_META, no_tags, NULL, NULL, NULL);
   g_once_init_leave (&done, 1);
 }
 
@@ -26,6 +28,8 @@ tl_token_meta_add (GstBuffer *buffer, const TlTokenInfo *info)
       G_TYPE_BOOLEAN, info->special, "loops", G_TYPE_UINT, info->loops, NULL);
   if (info->finish)
     gst_structure_set (s, "finish-reason", G_TYPE_STRING, info->finish, NULL);
+  if (info->text_cut)
+    gst_structure_set (s, "text-cut", G_TYPE_UINT, info->text_cut, NULL);
 }
 
 gboolean
@@ -37,6 +41,8 @@ tl_token_meta_get (GstBuffer *buffer, TlTokenInfo *info)
     return FALSE;
   GstStructure *s = gst_custom_meta_get_structure (meta);
   info->finish = gst_structure_get_string (s, "finish-reason");
+  info->text_cut = 0;
+  gst_structure_get_uint (s, "text-cut", &info->text_cut);
   return gst_structure_get (s, "prompt-id", G_TYPE_UINT64, &info->prompt_id, "index", G_TYPE_UINT, &info->index,
       "special", G_TYPE_BOOLEAN, &info->special, "loops", G_TYPE_UINT, &info->loops, NULL);
 }

@@ -18,6 +18,7 @@ typedef struct
   gboolean special;
   guint loops;
   const char *finish;           /* on the last token only */
+  guint text_cut;               /* bytes at the end of the buffer's last token that belong to a stop string */
 } TlTokenInfo;
 
 typedef struct

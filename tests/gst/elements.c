@@ -189,6 +189,23 @@ GST_START_TEST (test_prompt_two_interrupts_reply_one)
 }
 GST_END_TEST;
 
+GST_START_TEST (test_a_late_reply_ends_after_its_pass)
+{
+  GstHarness *h = harness ("tlgenerate model-path=m timeout=5");
+
+  fake_engine_script (ABC);
+  fake_engine_block_at (1);
+  push_text (h, "x");
+  fake_engine_wait_blocked ();
+  for (gint64 end = g_get_monotonic_time () + 6 * G_TIME_SPAN_MILLISECOND; g_get_monotonic_time () < end;)
+    continue;
+  fake_engine_release ();
+  fail_unless_ends (h, "timeout");
+  fail_unless_equals_int (fake_engine_committed (), 2);
+  gst_harness_teardown (h);
+}
+GST_END_TEST;
+
 GST_START_TEST (test_a_dropped_prompt_ends_as_dropped)
 {
   GstHarness *h = harness ("tlgenerate model-path=m on-new-prompt=drop");
@@ -404,7 +421,7 @@ GST_END_TEST;
 
 GST_START_TEST (test_every_element_goes_up_and_down)
 {
-  const char *names[] = { "tltokenize", "tlgrammar", "tldecode", "tldetokenize", "tlsink", "tlgenerate" };
+  const char *names[] = { "tltokenize", "tlgrammar", "tlprefill", "tldecode", "tldetokenize", "tlsink", "tlgenerate" };
 
   for (guint i = 0; i < G_N_ELEMENTS (names); i++) {
     GstElement *e = gst_element_factory_make (names[i], NULL);
@@ -633,6 +650,7 @@ elements_suite (void)
   tcase_add_test (fast, test_framing_cuts_prompts_and_makes_a_time_segment);
   tcase_add_test (fast, test_cancel_ends_the_reply_and_keeps_the_next_prompt);
   tcase_add_test (fast, test_prompt_two_interrupts_reply_one);
+  tcase_add_test (fast, test_a_late_reply_ends_after_its_pass);
   tcase_add_test (fast, test_a_dropped_prompt_ends_as_dropped);
   tcase_add_test (fast, test_stop_and_state_change_during_a_reply_do_not_wait_for_it);
   tcase_add_test (fast, test_a_load_that_never_ends_can_be_left);

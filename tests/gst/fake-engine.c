@@ -18,8 +18,17 @@ typedef struct { GObjectClass parent; } FakeConfigClass;
 GType fake_config_get_type (void);
 G_DEFINE_TYPE (FakeConfig, fake_config, G_TYPE_OBJECT)
 
-struct _TlEngineConversation { guint last; };
-struct _TlEngineReply { TlEngineConversation *conversation; guint n_prompt, next, max; gboolean prefilled; int cancelled; };
+typedef struct { GObject parent; guint last; gpointer reply; int policy; } FakeConversation;   /* reply: running, or its sequence */
+typedef struct { GObjectClass parent; } FakeConversationClass;
+GType fake_conversation_get_type (void);
+G_DEFINE_TYPE (FakeConversation, fake_conversation, G_TYPE_OBJECT)
+
+typedef struct { GObject parent; FakeConversation *conversation; guint n_prompt; } FakeSequence;
+typedef struct { GObjectClass parent; } FakeSequenceClass;
+GType fake_sequence_get_type (void);
+G_DEFINE_TYPE (FakeSequence, fake_sequence, G_TYPE_OBJECT)
+
+struct _TlEngineReply { FakeConversation *conversation; guint n_prompt, next, max; gboolean prefilled; int cancelled; };
 struct _TlEngineDetokenizer { GByteArray *held; gboolean skip_special; };
 
 static GMutex lock;
@@ -27,7 +36,7 @@ static GCond changed;
 static GPtrArray *script;
 static int fail_at = -1, block_at = -1;
 static gboolean blocked, load_blocked;
-static guint committed, truncated, loads, models, replies;
+static guint committed, truncated, loads, models, replies, sequences, updates;
 
 #define SPECIAL_EOS 9999
 
@@ -55,6 +64,8 @@ guint fake_engine_truncated (void) { return truncated; }
 guint fake_engine_loads (void) { return loads; }
 guint fake_engine_models_alive (void) { return models; }
 guint fake_engine_replies_alive (void) { return replies; }
+guint fake_engine_sequences_alive (void) { return sequences; }
+guint fake_engine_updates (void) { return updates; }
 
 void
 fake_engine_wait_blocked (void)
@@ -175,11 +186,11 @@ tl_engine_detokenizer_new (GObject *model, gboolean skip_special, GError **error
 }
 
 GBytes *
-tl_engine_detokenizer_push (TlEngineDetokenizer *d, gint32 id)
+tl_engine_detokenizer_push (TlEngineDetokenizer *d, gint32 id, guint cut)
 {
   const char *end, *piece = id == SPECIAL_EOS ? (d->skip_special ? "" : "<eos>") : g_ptr_array_index (script, id - 256);
 
-  g_byte_array_append (d->held, (const guint8 *) piece, strlen (piece));
+  g_byte_array_append (d->held, (const guint8 *) piece, strlen (piece) - cut);
   g_utf8_validate_len ((const char *) d->held->data, d->held->len, &end);
   gsize n = d->held->len ? end - (const char *) d->held->data : 0;
   GBytes *out = g_bytes_new (d->held->data, n);
@@ -251,15 +262,15 @@ static void
 fake_config_class_init (FakeConfigClass *klass)
 {
   GObjectClass *object = G_OBJECT_CLASS (klass);
-  const char *numbers[] = { "max-tokens", "loops", "top-k", "cache-window" };
+  const char *numbers[] = { "max-tokens", "loops", "top-k", "cache-window", "kv-mode", "chunk-size" };
   const char *reals[] = { "temperature", "top-p", "min-p", "repetition-penalty" };
   guint id = 1;
 
   object->set_property = config_set;
   object->get_property = config_get;
   object->finalize = config_finalize;
-  for (guint i = 0; i < 4; i++)
-    g_object_class_install_property (object, id++, g_param_spec_uint (numbers[i], NULL, NULL, 0, G_MAXUINT, 64, G_PARAM_READWRITE));
+  for (guint i = 0; i < G_N_ELEMENTS (numbers); i++)
+    g_object_class_install_property (object, id++, g_param_spec_uint (numbers[i], NULL, NULL, 0, G_MAXUINT, i == 0 ? 64 : 0, G_PARAM_READWRITE));
   for (guint i = 0; i < 4; i++)
     g_object_class_install_property (object, id++, g_param_spec_double (reals[i], NULL, NULL, 0, 100, 0, G_PARAM_READWRITE));
   g_object_class_install_property (object, id++, g_param_spec_uint64 ("seed", NULL, NULL, 0, G_MAXUINT64, 0, G_PARAM_READWRITE));
@@ -270,36 +281,114 @@ fake_config_class_init (FakeConfigClass *klass)
 static void fake_config_init (FakeConfig *self) { self->numbers[1] = 64; }
 GObject *tl_engine_config_new (void) { return g_object_new (fake_config_get_type (), NULL); }
 
-TlEngineConversation *
+static void fake_conversation_class_init (FakeConversationClass *klass) { }
+static void fake_conversation_init (FakeConversation *self) { }
+
+GObject *
 tl_engine_conversation_new (GObject *model, GError **error)
 {
   if (!g_str_has_prefix (((FakeModel *) model)->path, "memory"))
-    return g_new0 (TlEngineConversation, 1);
+    return g_object_new (fake_conversation_get_type (), NULL);
   g_set_error_literal (error, G_IO_ERROR, G_IO_ERROR_NO_SPACE, "the cache needs 100 bytes, 10 are free");
   return NULL;
 }
 
-void tl_engine_conversation_free (TlEngineConversation *conversation) { g_free (conversation); }
-
 gboolean
-tl_engine_conversation_truncate (TlEngineConversation *conversation, guint n_tokens, GError **error)
+tl_engine_conversation_truncate (GObject *conversation, guint n_tokens, GError **error)
 {
-  SET (truncated = conversation->last = MIN (n_tokens, conversation->last));
+  FakeConversation *c = (FakeConversation *) conversation;
+  SET (truncated = c->last = MIN (n_tokens, c->last));
   return TRUE;
 }
 
-TlEngineReply *
-tl_engine_reply_begin (TlEngineConversation *conversation, const gint32 *ids, gsize n_ids, gboolean keep,
-    GObject *config, GError **error)
+static gboolean
+fits (gsize n_ids, GError **error)
 {
-  if (n_ids > 63) {
+  if (n_ids > 63)
     g_set_error (error, G_IO_ERROR, G_IO_ERROR_MESSAGE_TOO_LARGE, "%zu tokens do not fit a context of 64", n_ids);
+  return n_ids <= 63;
+}
+
+static void
+fake_sequence_finalize (GObject *object)
+{
+  FakeSequence *sequence = (FakeSequence *) object;
+  SET (sequences--; if (sequence->conversation->reply == object) sequence->conversation->reply = NULL);
+  g_object_unref (sequence->conversation);
+  G_OBJECT_CLASS (fake_sequence_parent_class)->finalize (object);
+}
+
+static void fake_sequence_class_init (FakeSequenceClass *klass) { G_OBJECT_CLASS (klass)->finalize = fake_sequence_finalize; }
+static void fake_sequence_init (FakeSequence *self) { SET (sequences++); }
+
+GObject *
+tl_engine_prefill (GObject *conversation, const gint32 *ids, gsize n_ids, gboolean keep, GObject *config,
+    GCancellable *cancellable, gboolean *dropped, GError **error)
+{
+  FakeConversation *c = (FakeConversation *) conversation;
+  gulong id = g_cancellable_connect (cancellable, G_CALLBACK (on_cancel), NULL, NULL);
+
+  g_mutex_lock (&lock);
+  while (c->reply && c->policy != 2 && !g_cancellable_is_cancelled (cancellable)) {
+    blocked = TRUE;             /* an upstream that waits, like a step that waits */
+    g_cond_broadcast (&changed);
+    g_cond_wait (&changed, &lock);
+  }
+  *dropped = c->reply && !g_cancellable_is_cancelled (cancellable);
+  g_mutex_unlock (&lock);
+  g_cancellable_disconnect (cancellable, id);
+  if (g_cancellable_set_error_if_cancelled (cancellable, error) || !fits (n_ids, error))
+    return NULL;
+  if (*dropped) {
+    g_set_error_literal (error, G_IO_ERROR, G_IO_ERROR_CANCELLED, "dropped");
     return NULL;
   }
+  FakeSequence *sequence = g_object_new (fake_sequence_get_type (), NULL);
+  sequence->conversation = g_object_ref (c);
+  sequence->n_prompt = n_ids;
+  SET (c->reply = sequence; c->policy = 0);
+  return G_OBJECT (sequence);
+}
+
+GObject *
+tl_engine_sequence_get_conversation (GObject *sequence)
+{
+  return (GObject *) ((FakeSequence *) sequence)->conversation;
+}
+
+static TlEngineReply *
+reply_new (FakeConversation *conversation, gsize n_ids, GObject *config)
+{
   TlEngineReply *reply = g_new0 (TlEngineReply, 1);
-  *reply = (TlEngineReply) { conversation, n_ids, 0, ((FakeConfig *) config)->numbers[1] };
+  *reply = (TlEngineReply) { g_object_ref (conversation), n_ids, 0, ((FakeConfig *) config)->numbers[1] };
   SET (replies++);
   return reply;
+}
+
+TlEngineReply *
+tl_engine_reply_begin (GObject *conversation, const gint32 *ids, gsize n_ids, gboolean keep, GObject *config,
+    GError **error)
+{
+  return fits (n_ids, error) ? reply_new ((FakeConversation *) conversation, n_ids, config) : NULL;
+}
+
+TlEngineReply *
+tl_engine_reply_begin_after (GObject *object, GObject *config, int policy, GError **error)
+{
+  FakeSequence *sequence = (FakeSequence *) object;
+  FakeConversation *c = sequence->conversation;
+  TlEngineReply *reply = reply_new (c, sequence->n_prompt, config);
+
+  reply->prefilled = TRUE;
+  SET (if (c->reply == sequence) { c->reply = reply; c->policy = policy; });
+  return reply;
+}
+
+gboolean
+tl_engine_reply_update (TlEngineReply *reply, GObject *config, GError **error)
+{
+  SET (updates++);
+  return TRUE;
 }
 
 TlEngineStep
@@ -347,16 +436,14 @@ tl_engine_reply_get_figures (TlEngineReply *reply, TlEngineFigures *figures)
   *figures = (TlEngineFigures) { reply->n_prompt, 0, 4 };
 }
 
-void
-tl_engine_reply_commit (TlEngineReply *reply, guint n_pushed)
+static void
+reply_free (TlEngineReply *reply, guint n_pushed)
 {
-  SET (committed = reply->conversation->last = n_pushed; replies--);
+  SET (committed = reply->conversation->last = n_pushed; replies--;
+      if (reply->conversation->reply == reply) reply->conversation->reply = NULL);
+  g_object_unref (reply->conversation);
   g_free (reply);
 }
 
-void
-tl_engine_reply_abort (TlEngineReply *reply)
-{
-  SET (committed = 0; replies--);
-  g_free (reply);
-}
+void tl_engine_reply_commit (TlEngineReply *reply, guint n_pushed) { reply_free (reply, n_pushed); }
+void tl_engine_reply_abort (TlEngineReply *reply) { reply_free (reply, 0); }
