@@ -1,13 +1,15 @@
-/* tests/forward/goldens.c — logits and greedy continuations against each family's reference code, kv fp32.
+/* tests/forward/goldens.c — logits, hidden states and greedy continuations against each family's reference code, kv fp32.
  *
  * Every folder of tests/goldens must pass; of the folders under $TINYLOOP_SHARED/goldens those whose axes are not
- * implemented are skipped by name.
+ * implemented are skipped by name. Messages that begin with | are the rows of the table in docs/agreement.md.
  */
 #include "golden.h"
 
 #define TOLERANCE 2e-4f
 
 typedef struct { char *folder; gboolean required; } Folder;
+
+typedef struct { float logits, hidden; guint cases, states, tokens; } Figures;
 
 static guint
 argmax (const float *x, guint n)
@@ -45,8 +47,32 @@ options_of_case (Golden *g, JsonObject *c)
   return o;
 }
 
+/* embedding and every loop of the short prompt, where the golden has them */
 static void
-check_greedy (Golden *g, TlKvSequence *seq, TlPassOptions o, const float *last, const char *prompt, const char *key)
+check_hidden (Golden *g, const float *trace, guint n, guint loops, const char *key, Figures *figures)
+{
+  guint d = g->program->d_model, length = tl_program_trace_length (g->program, loops);
+  const char *dot = strrchr (key, '.');
+  g_autofree char *mode = dot ? g_strndup (key, dot + 1 - key) : g_strdup ("");
+  for (guint loop = 0; loop <= loops; loop++)
+    {
+      g_autofree char *name = loop ? g_strdup_printf ("short.%shidden.loop%u", mode, loop) : g_strdup ("short.hidden.embed");
+      gsize count;
+      const float *want = golden_tensor (g, name, &count);
+      if (!want)
+        continue;
+      g_assert_cmpuint (count, ==, n * d);
+      guint entry = loop ? length - loops + loop - 1 : 0;
+      for (guint t = 0; t < n; t++)
+        figures->hidden = MAX (figures->hidden,
+            golden_max_diff (trace + ((gsize) t * length + entry) * d, want + t * d, d));
+      figures->states++;
+    }
+  g_assert_cmpfloat (figures->hidden, <=, TOLERANCE);
+}
+
+static void
+check_greedy (Golden *g, TlKvSequence *seq, TlPassOptions o, const float *last, const char *prompt, const char *key, Figures *figures)
 {
   guint vocab = g->program->vocab_size, n;
   JsonObject *greedy = json_object_get_object_member (json_object_get_object_member (g->expected, "greedy"), prompt);
@@ -59,14 +85,15 @@ check_greedy (Golden *g, TlKvSequence *seq, TlPassOptions o, const float *last, 
     {
       guint32 id = argmax (logits, vocab);
       g_assert_cmpuint (id, ==, want[i]);
+      figures->tokens++;
       gboolean ok = tl_pass_run (g->backend, seq, &id, 1, &o, NULL, &error);
       g_assert_no_error (error);
       g_assert_true (ok);
     }
 }
 
-static float
-check_case (Golden *g, TlKvStore *store, const char *prompt, JsonObject *c)
+static void
+check_case (Golden *g, TlKvStore *store, const char *prompt, JsonObject *c, Figures *figures)
 {
   const char *key = json_object_get_string_member (c, "key");
   g_autofree char *name = g_strdup_printf ("%s.%s.logits", prompt, key);
@@ -82,14 +109,19 @@ check_case (Golden *g, TlKvStore *store, const char *prompt, JsonObject *c)
   o.deliver = TL_DELIVER_ALL;
   o.logits = logits;
   o.chunk = 7;
+  g_autofree float *trace = g_new0 (float, (gsize) n * tl_program_trace_length (g->program, o.loops) * g->program->d_model);
+  o.trace = trace;
   gboolean ok = tl_pass_run (g->backend, seq, ids, n, &o, NULL, &error);
   g_assert_no_error (error);
   g_assert_true (ok);
   float worst = golden_max_diff (logits, want, count);
   g_test_message ("%s: %s max |dlogit| = %.2e", g->folder, name, worst);
   g_assert_cmpfloat (worst, <=, TOLERANCE);
-  check_greedy (g, seq, o, logits + (gsize) (n - 1) * vocab, prompt, key);
-  return worst;
+  figures->logits = MAX (figures->logits, worst);
+  o.trace = NULL;
+  if (g_str_equal (prompt, "short"))
+    check_hidden (g, trace, n, o.loops, key, figures);
+  check_greedy (g, seq, o, logits + (gsize) (n - 1) * vocab, prompt, key, figures);
 }
 
 static void
@@ -106,20 +138,22 @@ logits_and_greedy_equal_the_reference (gconstpointer data)
   g_assert_no_error (error);
   g_autoptr (TlKvStore) store = tl_kv_store_new (g->backend, 0);
   JsonArray *cases = json_object_get_array_member (g->expected, "cases");
-  float worst = 0;
-  guint run = 0;
+  Figures figures = { 0 };
   for (guint i = 0; i < json_array_get_length (cases); i++)
     {
       JsonObject *c = json_array_get_object_element (cases, i);
       if (case_is_special (c))
         continue;
-      worst = MAX (worst, check_case (g, store, "short", c));
-      worst = MAX (worst, check_case (g, store, "long", c));
-      run++;
+      check_case (g, store, "short", c, &figures);
+      check_case (g, store, "long", c, &figures);
+      figures.cases++;
     }
-  g_assert_cmpuint (run, >, 0);
+  g_assert_cmpuint (figures.cases, >, 0);
   g_assert_cmpuint (tl_kv_store_used_bytes (store), ==, 0);
-  g_test_message ("%s: %u cases, worst max |dlogit| = %.2e", f->folder, run, worst);
+  g_autofree char *name = g_path_get_basename (f->folder);
+  g_autofree char *hidden = figures.states ? g_strdup_printf ("%.1e (%u)", figures.hidden, figures.states) : g_strdup ("–");
+  g_test_message ("| %s | %u | %.1e | %s | %u of %u |", name, figures.cases, figures.logits, hidden, figures.tokens,
+    figures.tokens);
 }
 
 static void
