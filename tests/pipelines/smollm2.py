@@ -35,7 +35,7 @@ PROMPTS = [
 TURNS = ["Name a fruit that is yellow.", "Describe how it tastes in one sentence.", "Thank you! Now name a red one."]
 END = 2  # <|im_end|>
 TOKENS, POSITIONS, REPLY_LIMIT = 64, 500, 150
-LEAST_IN_REPLIES, LEAST_IN_PROSE = 0.97, 0.94
+LEAST_IN_REPLIES, LEAST_IN_PROSE, LEAST_IF_EXACT = 0.97, 0.94, 0.998
 RANDOM_TEXTS = 400
 HERE = os.path.dirname(os.path.abspath(__file__))
 EXACT = ["--exact-activations", "--kv-mode", "fp32"]
@@ -270,11 +270,11 @@ def check_greedy(ours, oracle, prompts):
     check(f"greedy ids of {len(PROMPTS)} prompts x {TOKENS} equal torch's (float32, exact activations)", not wrong, "\n".join(wrong))
 
 
-def check_agreement(ours, other, name, sequences, least):
+def check_agreement(ours, other, name, sequences, least, *flags):
     """`sequences`: (ids, how many of them are given); the positions behind the given ones count"""
     equal = total = 0
     for ids, given in sequences:
-        pairs = list(zip(ours.likeliest(ids), other(ids)))[max(given - 1, 0):]
+        pairs = list(zip(ours.likeliest(ids, *flags), other(ids)))[max(given - 1, 0):]
         equal, total = equal + sum(int(a == b) for a, b in pairs), total + len(pairs)
     check(f"{name}: the likeliest token is the same in {equal / total:.1%} of {total} positions",
           total >= POSITIONS and equal >= least * total, f"at least {least:.0%} of at least {POSITIONS} is expected")
@@ -308,6 +308,7 @@ def main():
         check_agreement(ours, exact, f"int8 activations against {against} in replies", replies, LEAST_IN_REPLIES)
         check_agreement(ours, exact, f"int8 activations against {against} in prose", text, LEAST_IN_PROSE)
         if oracle:
+            check_agreement(ours, exact, "exact activations against torch in prose", text, LEAST_IF_EXACT, *EXACT)
             check_tokens(ours, oracle)
             check_greedy(ours, oracle, prompts)
         else:
