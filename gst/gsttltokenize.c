@@ -8,8 +8,7 @@
 #include "tl-caps.h"
 #include "tl-engine.h"
 #include "tl-generation-events.h"
-#include "tl-model-context.h"
-#include "tl-properties.h"
+#include "tl-prompt.h"
 
 #include <string.h>
 
@@ -72,42 +71,11 @@ announce (GstTlTokenize *self)
   return TRUE;
 }
 
-/* template text may hold special tokens, the user's text is only text; *n_head: tokens before the user's */
 static GArray *
-encode_rendered (GstTlTokenize *self, const char *rendered, const char *text, guint *n_head, GError **error)
+encode_within (GstTlTokenize *self, const TlEngineTurn *turn, guint limit, GstTlOverflow overflow, GError **error)
 {
-  const char *at = g_strrstr (rendered, text), *behind = at ? at + strlen (text) : NULL;
-  gboolean plain = !at || g_str_equal (rendered, text);
-  const struct { const char *start; gsize length; gboolean special; } parts[] = {
-    { rendered, at ? at - rendered : 0, TRUE },
-    { text, strlen (text), FALSE },
-    { behind ? behind : "", behind ? strlen (behind) : 0, TRUE },
-  };
-
-  *n_head = 0;
-  if (plain)
-    return tl_engine_encode (self->model, rendered, strlen (rendered), at == NULL, error);
-  g_autoptr (GArray) ids = g_array_new (FALSE, FALSE, sizeof (gint32));
-  for (guint i = 0; i < G_N_ELEMENTS (parts); i++) {
-    g_autoptr (GArray) part = NULL;
-
-    if (parts[i].length == 0)
-      continue;
-    if (!(part = tl_engine_encode (self->model, parts[i].start, parts[i].length, parts[i].special, error)))
-      return NULL;
-    g_array_append_vals (ids, part->data, part->len);
-    if (i == 0)
-      *n_head = ids->len;
-  }
-  return g_steal_pointer (&ids);
-}
-
-static GArray *
-encode_within (GstTlTokenize *self, const char *rendered, const char *text, guint limit, GstTlOverflow overflow,
-    GError **error)
-{
-  guint n_head;
-  g_autoptr (GArray) ids = encode_rendered (self, rendered, text, &n_head, error);
+  guint n_head = 0;
+  g_autoptr (GArray) ids = tl_engine_encode_turn (self->model, turn, &n_head, error);
 
   if (!ids || ids->len <= limit)
     return g_steal_pointer (&ids);
@@ -128,17 +96,6 @@ option (GstStructure *options, const char *name, const char *otherwise)
   const char *value = options ? gst_structure_get_string (options, name) : NULL;
 
   return value ? value : otherwise;
-}
-
-static gboolean
-keeps_history (GstTlTokenize *self, GstStructure *options)
-{
-  const char *asked = option (options, "history", NULL);
-
-  if (asked)
-    return g_str_equal (asked, "keep");
-  return self->history == TL_HISTORY_KEEP
-      || (self->history == TL_HISTORY_AUTO && tl_engine_model_keeps_history (self->model));
 }
 
 /* text[length] becomes a prompt buffer in the queue; FALSE after an element error */
@@ -178,11 +135,10 @@ add_prompt (GstTlTokenize *self, const char *bytes, gsize length)
   const char *conversation = option (options, "conversation", "");
   if (g_atomic_int_compare_and_exchange (&self->reset, TRUE, FALSE))
     g_hash_table_remove_all (self->begun);
-  gboolean first_turn = !keeps_history (self, options) || !g_hash_table_contains (self->begun, conversation);
-  g_autofree char *rendered = tl_engine_render (self->model, chat_template ? chat_template : "none", system_prompt,
-      option (options, "role", "user"), text, first_turn, &error);
-  if (rendered)
-    ids = encode_within (self, rendered, text, limit, overflow, &error);
+  gboolean keeps = tl_prompt_keeps_history (self->history, self->model, options);
+  const TlEngineTurn turn = { chat_template ? chat_template : "none", system_prompt, option (options, "role", "user"), text,
+    !keeps || !g_hash_table_contains (self->begun, conversation) };
+  ids = encode_within (self, &turn, limit, overflow, &error);
   if (!ids) {
     GST_ELEMENT_ERROR (self, STREAM, ENCODE, ("%s: %s", GST_ELEMENT_NAME (self), error->message), (NULL));
     return FALSE;

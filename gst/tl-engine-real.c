@@ -1,7 +1,6 @@
 /* gst/tl-engine-real.c — the engine interface of the elements on libtinyloop's public API.
  *
- * Linked into the plugin only; element tests link a fake instead. A prompt is rendered by the checkpoint's own template
- * or one given as property; without one, by the form that the vocabulary's special tokens give away.
+ * Linked into the plugin only; element tests link a fake instead.
  */
 #include "tl-engine.h"
 
@@ -94,21 +93,6 @@ tl_engine_model_keeps_history (GObject *model)
 
 /* ---- text */
 
-typedef struct
-{
-  const char *name;             /* value of chat-template */
-  const char *marks[2];         /* special tokens that give the convention away */
-  const char *system_head, *system_tail;
-  const char *next_turn;        /* before a turn that continues */
-  const char *head, *tail;      /* around the text; head may name the role by %s */
-} ChatForm;
-
-static const ChatForm chat_forms[] = {
-  { "chatml", { "<|im_start|>", "<|im_end|>" }, "<|im_start|>system\n", "<|im_end|>\n", "\n", "<|im_start|>%s\n",
-      "<|im_end|>\n<|im_start|>assistant\n" },
-  { "command", { "<|cmd|>", "<|json|>" }, "", "", "", "<|cmd|>", "<|json|>" },
-};
-
 static TlTokenizer *
 tokenizer_of (GObject *model, GError **error)
 {
@@ -120,109 +104,13 @@ tokenizer_of (GObject *model, GError **error)
   return tokenizer;
 }
 
-static const ChatForm *
-find_form (TlTokenizer *tokenizer, const char *wanted)
-{
-  for (guint i = 0; i < G_N_ELEMENTS (chat_forms); i++) {
-    const ChatForm *form = &chat_forms[i];
-
-    if (g_str_equal (wanted, form->name) || (g_str_equal (wanted, "auto")
-            && tl_tokenizer_find (tokenizer, form->marks[0]) >= 0
-            && tl_tokenizer_find (tokenizer, form->marks[1]) >= 0))
-      return form;
-  }
-  return NULL;
-}
-
-static char *
-render_form (const ChatForm *form, const char *system_prompt, const char *role, const char *text, gboolean first_turn)
-{
-  g_autoptr (GString) out = g_string_new (NULL);
-  g_auto (GStrv) head = g_strsplit (form->head, "%s", 2);
-
-  if (!first_turn)
-    g_string_append (out, form->next_turn);
-  else if (system_prompt && *system_prompt)
-    g_string_append_printf (out, "%s%s%s", form->system_head, system_prompt, form->system_tail);
-  g_string_append (out, head[0]);
-  if (head[1])
-    g_string_append_printf (out, "%s%s", role, head[1]);
-  g_string_append_printf (out, "%s%s", text, form->tail);
-  return g_string_free (g_steal_pointer (&out), FALSE);
-}
-
-static char *
-token_text (TlTokenizer *tokenizer, gint32 id)
-{
-  g_autoptr (GBytes) bytes = id >= 0 ? tl_tokenizer_token_bytes (tokenizer, id) : NULL;
-  gsize size = 0;
-  const char *data = bytes ? g_bytes_get_data (bytes, &size) : NULL;
-
-  return size ? g_strndup (data, size) : NULL;
-}
-
-/* a further turn is what the template puts behind an earlier reply and its end token, which are in the sequence already */
-static char *
-render_jinja (TlTokenizer *tokenizer, const char *jinja, const char *system_prompt, const char *role, const char *text,
-    gboolean first_turn, GError **error)
-{
-  static const char earlier[] = "(earlier reply)";
-  gsize n_eos, n = 0;
-  const gint32 *eos = tl_tokenizer_get_eos (tokenizer, &n_eos);
-  g_autofree char *bos_text = token_text (tokenizer, tl_tokenizer_get_bos (tokenizer));
-  g_autofree char *eos_text = n_eos ? token_text (tokenizer, eos[0]) : NULL;
-  g_autoptr (TlChatTemplate) template = tl_chat_template_new (jinja, bos_text, eos_text, error);
-  TlChatMessage messages[4];
-
-  if (!template)
-    return NULL;
-  if (system_prompt && *system_prompt)
-    messages[n++] = (TlChatMessage) { "system", system_prompt };
-  if (!first_turn) {
-    messages[n++] = (TlChatMessage) { "user", "(earlier prompt)" };
-    messages[n++] = (TlChatMessage) { "assistant", earlier };
-  }
-  messages[n++] = (TlChatMessage) { role, text };
-  g_autofree char *whole = tl_chat_template_render (template, messages, n, TL_CHAT_ADD_GENERATION_PROMPT, error);
-  const char *behind = whole && !first_turn ? strstr (whole, earlier) : NULL;
-  if (!behind)
-    return g_steal_pointer (&whole);
-  behind += strlen (earlier);
-  if (eos_text && g_str_has_prefix (behind, eos_text))
-    behind += strlen (eos_text);
-  return g_strdup (behind);
-}
-
-char *
-tl_engine_render (GObject *model, const char *chat_template, const char *system_prompt, const char *role,
-    const char *text, gboolean first_turn, GError **error)
-{
-  TlTokenizer *tokenizer = tokenizer_of (model, error);
-
-  if (!tokenizer)
-    return NULL;
-  const char *own = tl_tokenizer_get_chat_template (tokenizer);
-  const char *jinja = strchr (chat_template, '{') ? chat_template : g_str_equal (chat_template, "auto") ? own : NULL;
-  const ChatForm *form = jinja ? NULL : find_form (tokenizer, chat_template);
-
-  if (jinja)
-    return render_jinja (tokenizer, jinja, system_prompt, role, text, first_turn, error);
-  if (form)
-    return render_form (form, system_prompt, role, text, first_turn);
-  if (g_str_equal (chat_template, "none") || g_str_equal (chat_template, "auto"))
-    return g_strdup (text);
-  g_set_error (error, TL_ERROR, TL_ERROR_UNSUPPORTED,
-      "chat-template '%.40s' is not known; use auto, none, chatml, command or a Jinja template", chat_template);
-  return NULL;
-}
-
 GArray *
-tl_engine_encode (GObject *model, const char *text, gsize length, gboolean special, GError **error)
+tl_engine_encode_turn (GObject *model, const TlEngineTurn *turn, guint *n_head, GError **error)
 {
+  const TlChatTurn own = { turn->chat_template, turn->system_prompt, turn->role, turn->text, turn->first };
   TlTokenizer *tokenizer = tokenizer_of (model, error);
 
-  return tokenizer ? tl_tokenizer_encode (tokenizer, text, length, special ? TL_ENCODE_SPECIAL : TL_ENCODE_NONE, error)
-      : NULL;
+  return tokenizer ? tl_tokenizer_encode_turn (tokenizer, &own, n_head, error) : NULL;
 }
 
 TlEngineDetokenizer *

@@ -27,11 +27,16 @@ guint tl_engine_model_context_size (GObject *model);
 gboolean tl_engine_model_keeps_history (GObject *model);
 
 /* ---- text: GError UNSUPPORTED when the model has no tokenizer */
-/* chat_template: "auto", "none", the name of a form or a Jinja template; first_turn: FALSE continues a conversation */
-char *tl_engine_render (GObject *model, const char *chat_template, const char *system_prompt, const char *role,
-    const char *text, gboolean first_turn, GError **error);
-/* special: special tokens written out in @text are recognised (templates), else they are plain text (users) */
-GArray *tl_engine_encode (GObject *model, const char *text, gsize length, gboolean special, GError **error);
+typedef struct
+{
+  const char *chat_template;    /* "auto", "none", the name of a form or a Jinja template */
+  const char *system_prompt;    /* or NULL */
+  const char *role, *text;      /* special tokens written out in the text are plain text */
+  gboolean first;               /* FALSE: continues a conversation */
+} TlEngineTurn;
+
+/* the prompt of a turn; *n_head: ids before the user's text */
+GArray *tl_engine_encode_turn (GObject *model, const TlEngineTurn *turn, guint *n_head, GError **error);
 TlEngineDetokenizer *tl_engine_detokenizer_new (GObject *model, gboolean skip_special, GError **error);
 /* cut: bytes at the token's end that are no text */
 GBytes *tl_engine_detokenizer_push (TlEngineDetokenizer *detokenizer, gint32 id, guint cut);

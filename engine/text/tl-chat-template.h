@@ -44,16 +44,55 @@ TL_API char *tl_chat_template_render_strv (TlChatTemplate *self, const char *con
     TlChatFlags flags, GError **error);
 
 /**
+ * TlChatTurn: (skip)
+ * @chat_template: (nullable): auto (the tokenizer's own template, or the form its special tokens give away), none, chatml,
+ *   command, or a Jinja template; %NULL is auto
+ * @system: (nullable): the system message, of a first turn
+ * @role: who speaks, mostly "user"
+ * @text: what is said; special tokens in it are plain text
+ * @first: nothing of the conversation is in the sequence yet
+ *
+ * What somebody says in a conversation.
+ */
+typedef struct
+{
+  const char *chat_template, *system, *role, *text;
+  gboolean first;
+} TlChatTurn;
+
+/**
+ * tl_tokenizer_encode_turn: (skip)
+ * @self: a tokenizer
+ * @turn: a turn
+ * @n_head: (out): of the ids, those that stand before the text
+ * @error: TL_ERROR_UNSUPPORTED for a template that is not known, and as tl_chat_template_render()
+ *
+ * The prompt of a turn, ending with what begins the reply; without template and form the text alone (with the
+ * beginning-of-sequence token of a tokenizer that adds one, in a first turn).
+ *
+ * Returns: (transfer full): int32 ids
+ */
+TL_API GArray *tl_tokenizer_encode_turn (TlTokenizer *self, const TlChatTurn *turn, guint *n_head, GError **error);
+
+/**
  * tl_tokenizer_encode_chat_bytes:
- * @self: a tokenizer with a chat template
+ * @self: a tokenizer
  * @system: (nullable): the system message
  * @text: what the user says; special tokens in it are plain text
- * @error: TL_ERROR_UNSUPPORTED without a template, and as tl_chat_template_render()
+ * @error: as tl_tokenizer_encode_turn()
  *
- * The prompt of a first turn: rendered with the tokenizer's own template, ending with what begins the reply.
+ * The prompt of a user's first turn, dressed in the tokenizer's own way.
  *
  * Returns: (transfer full): int32 ids in native byte order
  */
 TL_API GBytes *tl_tokenizer_encode_chat_bytes (TlTokenizer *self, const char *system, const char *text, GError **error);
+
+/**
+ * tl_tokenizer_has_chat:
+ * @self: a tokenizer
+ *
+ * Returns: whether it has a chat template, or special tokens that stand for one
+ */
+TL_API gboolean tl_tokenizer_has_chat (TlTokenizer *self);
 
 G_END_DECLS

@@ -130,7 +130,7 @@ tool_options_ids (const ToolOptions *o, TlModel *model, GError **error)
     g_set_error (error, TL_ERROR, TL_ERROR_UNSUPPORTED, "%s has no tokenizer; use --tokens", tl_model_get_path (model));
     return NULL;
   }
-  if (!o->raw && tl_tokenizer_get_chat_template (tokenizer))
+  if (!o->raw && tl_tokenizer_has_chat (tokenizer))
     return tl_tokenizer_encode_chat_bytes (tokenizer, o->system, o->prompt, error);
   if (o->system) {
     g_set_error (error, TL_ERROR, TL_ERROR_UNSUPPORTED, "%s has no chat template that could hold --system; write it into the "

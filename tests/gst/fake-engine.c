@@ -153,24 +153,21 @@ has_text (GObject *model, GError **error)
   return FALSE;
 }
 
-char *
-tl_engine_render (GObject *model, const char *chat_template, const char *system_prompt, const char *role,
-    const char *text, gboolean first_turn, GError **error)
+GArray *
+tl_engine_encode_turn (GObject *model, const TlEngineTurn *turn, guint *n_head, GError **error)
 {
   if (!has_text (model, error))
     return NULL;
-  return system_prompt && first_turn ? g_strdup_printf ("%s|%s", system_prompt, text) : g_strdup (text);
-}
-
-GArray *
-tl_engine_encode (GObject *model, const char *text, gsize length, gboolean special, GError **error)
-{
+  gboolean system = turn->system_prompt && turn->first;
+  g_autofree char *head = system ? g_strdup_printf ("%s|", turn->system_prompt) : g_strdup ("");
+  g_autofree char *text = g_strconcat (head, turn->text, NULL);
   GArray *ids = g_array_new (FALSE, FALSE, sizeof (gint32));
 
-  for (gsize i = 0; i < length; i++) {
+  for (gsize i = 0; text[i]; i++) {
     gint32 id = (guint8) text[i];
     g_array_append_val (ids, id);
   }
+  *n_head = strlen (head);
   return ids;
 }
 
