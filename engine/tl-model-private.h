@@ -8,6 +8,7 @@
 #include "decode/tl-generate-config-private.h"
 #include "decode/tl-generator-private.h"
 #include "tl-conversation.h"
+#include "tl-model-grammar.h"
 #include "tl-model.h"
 
 G_BEGIN_DECLS
@@ -49,6 +50,8 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC (TlModelRun, tl_model_run_free)
 
 /* the core of a loaded model, or CLOSED, or INVALID_ARGUMENT before it is loaded. transfer full */
 TlModelCore *tl_model_get_core (TlModel *self, GError **error);
+/* for a reply of the model, which @grammar must be bound to, or is now; transfer full */
+TlMatcher *tl_model_create_matcher (TlModel *self, TlGrammar *grammar, GError **error);
 /* ids: history and prompt; ceiling: max-tokens is cut to the room left instead of refused */
 TlGenerator *tl_model_begin_on (TlModel *self, TlModelRun *base, const guint32 *ids, gsize n_ids, gsize n_prompt,
   TlGenerateConfig *config, gboolean ceiling, GError **error);

@@ -88,6 +88,9 @@ begin_on (TlModel *self, TlModelRun *base, const guint32 *ids, gsize n_ids, gsiz
   }
   max_tokens = MIN (max_tokens, limit - n_ids);
 
+  g_autoptr (TlMatcher) matcher = copy->grammar ? tl_model_create_matcher (self, copy->grammar, error) : NULL;
+  if (copy->grammar && !matcher)
+    return NULL;
   g_autoptr (TlModelRun) run = tl_model_run_new (core, base, copy, n_ids + max_tokens, error);
   if (!run)
     return NULL;
@@ -97,7 +100,7 @@ begin_on (TlModel *self, TlModelRun *base, const guint32 *ids, gsize n_ids, gsiz
   TlGeneratorSource source = {
     .run = run_on_model, .data = run, .free = (GDestroyNotify) tl_model_run_free,
     .vocab_size = tl_model_core_program (core)->vocab_size, .loops = run->options.loops, .chunk = chunk_of (copy),
-    .tokenizer = tl_model_get_tokenizer (self),
+    .tokenizer = tl_model_get_tokenizer (self), .matcher = g_steal_pointer (&matcher),
   };
   run = NULL;
   return tl_generator_new (&source, ids, n_ids, n_cached, n_prompt, copy, max_tokens);

@@ -23,6 +23,7 @@ struct _TlModel
   TlWeights *weights;
   TlTokenizer *tokenizer;
   char *vocab_hash;
+  TlModelGrammars *grammars;    /* own lock */
   TlModelCore *core;
   gboolean closed;
   guint progress;
@@ -88,6 +89,7 @@ tl_model_finalize (GObject *object)
   g_clear_pointer (&self->checkpoint, tl_checkpoint_unref);
   g_clear_pointer (&self->descriptor, tl_descriptor_unref);
   g_clear_object (&self->tokenizer);
+  tl_model_grammars_free (self->grammars);
   g_free (self->vocab_hash);
   g_free (self->path);
   g_free (self->device);
@@ -139,6 +141,7 @@ tl_model_class_init (TlModelClass *klass)
 static void
 tl_model_init (TlModel *self)
 {
+  self->grammars = tl_model_grammars_new ();
   g_mutex_init (&self->loading);
   g_mutex_init (&self->lock);
 }
@@ -463,4 +466,24 @@ tl_model_get_tokenizer (TlModel *self)
 {
   g_return_val_if_fail (TL_IS_MODEL (self), NULL);
   return self->tokenizer;
+}
+
+TlTokenTrie *
+tl_model_get_vocabulary (TlModel *self, GError **error)
+{
+  g_return_val_if_fail (TL_IS_MODEL (self), NULL);
+  return tl_model_grammars_vocabulary (self->grammars, self->tokenizer, error);
+}
+
+TlGrammar *
+tl_model_compile_regex (TlModel *self, const char *pattern, GError **error)
+{
+  g_return_val_if_fail (TL_IS_MODEL (self) && pattern, NULL);
+  return tl_model_grammars_regex (self->grammars, self->tokenizer, pattern, error);
+}
+
+TlMatcher *
+tl_model_create_matcher (TlModel *self, TlGrammar *grammar, GError **error)
+{
+  return tl_model_grammars_matcher (self->grammars, self->tokenizer, tl_model_get_vocab_size (self), grammar, error);
 }

@@ -12,6 +12,7 @@
 #pragma once
 
 #include "decode/tl-generator.h"
+#include "grammar/tl-grammar.h"
 #include "score/tl-tensor.h"
 #include "text/tl-tokenizer.h"
 
@@ -130,6 +131,27 @@ TL_API gboolean tl_model_get_keeps_history (TlModel *self);
  * Returns: (transfer none) (nullable): the checkpoint's tokenizer
  */
 TL_API TlTokenizer *tl_model_get_tokenizer (TlModel *self);
+/**
+ * tl_model_get_vocabulary:
+ * @self: a model
+ * @error: return location
+ *
+ * Made when first asked for. UNSUPPORTED when the model has no tokenizer.
+ *
+ * Returns: (transfer none): its tokens as grammars need them, for tl_grammar_set_vocabulary()
+ */
+TL_API TlTokenTrie *tl_model_get_vocabulary (TlModel *self, GError **error);
+/**
+ * tl_model_compile_regex:
+ * @self: a model
+ * @pattern: a regex that a whole reply must match (docs/grammar.md)
+ * @error: return location
+ *
+ * Compiled once a pattern and kept with the model. Errors: as tl_grammar_new_regex() and tl_model_get_vocabulary().
+ *
+ * Returns: (transfer full): the grammar, bound to the model's vocabulary
+ */
+TL_API TlGrammar *tl_model_compile_regex (TlModel *self, const char *pattern, GError **error);
 
 /**
  * tl_model_begin:

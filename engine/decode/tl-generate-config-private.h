@@ -3,6 +3,7 @@
 
 #include "decode/tl-generate-config.h"
 #include "decode/tl-sampler.h"
+#include "grammar/tl-grammar.h"
 
 G_BEGIN_DECLS
 
@@ -16,6 +17,7 @@ struct _TlGenerateConfig
   TlKvPrecision kv_mode;
   char **stop;                  /* strings, or NULL */
   GPtrArray *stop_sequences;    /* of GBytes: native int32 ids */
+  TlGrammar *grammar;           /* or NULL */
 };
 
 TlSamplerParams tl_generate_config_sampler (const TlGenerateConfig *self);

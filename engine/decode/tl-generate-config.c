@@ -12,6 +12,7 @@ enum
   PROP_MAX_TOKENS = 1, PROP_LOOPS, PROP_TOP_K, PROP_CACHE_WINDOW, PROP_CHUNK_SIZE,
   PROP_TEMPERATURE, PROP_TOP_P, PROP_MIN_P, PROP_REPETITION_PENALTY, PROP_PRESENCE_PENALTY, PROP_FREQUENCY_PENALTY,
   PROP_SEED, PROP_STATE_SEED, PROP_IGNORE_EOS, PROP_EXACT_ACTIVATIONS, PROP_KV_MODE, PROP_STOP, PROP_STOP_SEQUENCES,
+  PROP_GRAMMAR,
 };
 
 typedef enum { KIND_UINT, KIND_DOUBLE, KIND_UINT64, KIND_BOOLEAN } Kind;
@@ -94,6 +95,8 @@ set_property (GObject *object, guint id, const GValue *value, GParamSpec *pspec)
     g_ptr_array_set_size (self->stop_sequences, 0);
     for (guint i = 0; list && i < list->len; i++)
       g_ptr_array_add (self->stop_sequences, g_bytes_ref (g_ptr_array_index (list, i)));
+  } else if (id == PROP_GRAMMAR) {
+    g_set_object (&self->grammar, g_value_get_object (value));
   } else {
     G_OBJECT_WARN_INVALID_PROPERTY_ID (object, id, pspec);
   }
@@ -119,6 +122,8 @@ get_property (GObject *object, guint id, GValue *value, GParamSpec *pspec)
     g_value_set_boxed (value, self->stop);
   } else if (id == PROP_STOP_SEQUENCES) {
     g_value_set_boxed (value, self->stop_sequences);
+  } else if (id == PROP_GRAMMAR) {
+    g_value_set_object (value, self->grammar);
   } else {
     G_OBJECT_WARN_INVALID_PROPERTY_ID (object, id, pspec);
   }
@@ -130,6 +135,7 @@ tl_generate_config_finalize (GObject *object)
   TlGenerateConfig *self = TL_GENERATE_CONFIG (object);
   g_strfreev (self->stop);
   g_ptr_array_unref (self->stop_sequences);
+  g_clear_object (&self->grammar);
   G_OBJECT_CLASS (tl_generate_config_parent_class)->finalize (object);
 }
 
@@ -164,6 +170,8 @@ tl_generate_config_class_init (TlGenerateConfigClass *klass)
    */
   g_object_class_install_property (object_class, PROP_STOP_SEQUENCES, g_param_spec_boxed ("stop-sequences",
           "stop-sequences", "Sequences of ids that end the generation", G_TYPE_PTR_ARRAY, flags));
+  g_object_class_install_property (object_class, PROP_GRAMMAR, g_param_spec_object ("grammar", "grammar",
+          "What the whole reply must match", TL_TYPE_GRAMMAR, flags));
 }
 
 static void
@@ -193,6 +201,7 @@ tl_generate_config_copy (TlGenerateConfig *self)
   }
   copy->kv_mode = self->kv_mode;
   copy->stop = g_strdupv (self->stop);
+  g_set_object (&copy->grammar, self->grammar);
   for (guint i = 0; i < self->stop_sequences->len; i++)
     tl_generate_config_add_stop_sequence (copy, g_ptr_array_index (self->stop_sequences, i));
   return copy;

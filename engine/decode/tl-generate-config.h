@@ -7,7 +7,8 @@
  * greedy) · top-k (uint, 50; 0 = off) · top-p (double, 1) · min-p (double, 0) · repetition-penalty (double, 1) ·
  * presence-penalty, frequency-penalty (double, 0) · seed (uint64, 0) · stop (strv, none) · stop-sequences (boxed pointer
  * array, see tl_generate_config_add_stop_sequence()) · ignore-eos (boolean, false) · cache-window (uint, 0 = all) ·
- * kv-mode (enum, default) · exact-activations (boolean, false) · state-seed (uint64, 0) · chunk-size (uint, 0 = chosen)
+ * kv-mode (enum, default) · exact-activations (boolean, false) · state-seed (uint64, 0) · chunk-size (uint, 0 = chosen) ·
+ * grammar (TlGrammar, none): what the whole reply must match; bound to the model's vocabulary when a generation begins
  */
 #pragma once
 

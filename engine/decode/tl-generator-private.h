@@ -5,6 +5,7 @@
 #pragma once
 
 #include "decode/tl-generator.h"
+#include "grammar/tl-grammar.h"
 #include "text/tl-tokenizer.h"
 
 G_BEGIN_DECLS
@@ -18,10 +19,12 @@ typedef struct
   GDestroyNotify free;
   guint vocab_size, loops, chunk;
   TlTokenizer *tokenizer;       /* or NULL */
+  TlMatcher *matcher;           /* at the beginning of the reply, or NULL; taken */
 } TlGeneratorSource;
 
 /* ids: everything up to the end of the prompt; the first n_cached of them are in the sequence already, the last n_prompt
- * are the prompt. config is valid (and copied), max_tokens may be less than its own. Takes the source's data. */
+ * are the prompt. config is valid (and copied), max_tokens may be less than its own. Takes the source's data
+ * and matcher. */
 TlGenerator *tl_generator_new (const TlGeneratorSource *source, const guint32 *ids, guint n_ids, guint n_cached,
   guint n_prompt, TlGenerateConfig *config, guint max_tokens);
 gpointer tl_generator_source_data (TlGenerator *self);

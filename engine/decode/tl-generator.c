@@ -1,6 +1,7 @@
 /* engine/decode/tl-generator.c — one generation: prompt chunk by chunk, then sample, look for a stop, pass, sample …
  *
  * Generated ids wait in `sampled` until no stop string can take them back; `n_left` of them have left to the caller.
+ * A grammar bounds what is drawn and ends the reply where nothing can follow; its ends are ends, whatever ignore-eos says.
  * Stop strings are matched on the bytes of the tokens, so a stop may begin and end in the middle of a token.
  */
 #include "decode/tl-generator-private.h"
@@ -8,6 +9,7 @@
 #include <string.h>
 
 #include "decode/tl-generate-config-private.h"
+#include "decode/tl-reply-mask.h"
 
 typedef struct
 {
@@ -22,6 +24,7 @@ struct _TlGenerator
   TlGeneratorSource source;
   TlGenerateConfig *config;
   TlSampler *sampler;
+  TlReplyMask *mask;            /* of a grammar, or NULL */
   float *logits;
   guint max_tokens, n_prompt;
   GArray *ids;                  /* guint32: everything, generated ids included */
@@ -66,6 +69,7 @@ tl_generator_finalize (GObject *object)
   g_clear_object (&self->source.tokenizer);
   g_clear_object (&self->config);
   g_clear_pointer (&self->sampler, tl_sampler_free);
+  g_clear_pointer (&self->mask, tl_reply_mask_free);
   g_free (self->logits);
   g_free (self->left_ids);
   g_array_unref (self->ids);
@@ -111,6 +115,8 @@ tl_generator_new (const TlGeneratorSource *source, const guint32 *ids, guint n_i
   self->sampler = tl_sampler_new (source->vocab_size, &params);
   for (guint i = 0; i < n_ids; i++)
     tl_sampler_see (self->sampler, ids[i], FALSE);
+  if (source->matcher)
+    self->mask = tl_reply_mask_new (source->matcher, source->tokenizer, source->vocab_size);
   self->logits = g_new (float, source->vocab_size);
   self->began = g_get_monotonic_time ();
   return self;
@@ -255,9 +261,24 @@ look_for_stop_string (TlGenerator *self)
   self->finish = TL_FINISH_STOP;
 }
 
-static void
-accept_token (TlGenerator *self, guint32 id)
+static TlFinishReason
+finish_after (TlGenerator *self, guint32 id, gboolean grammar_ended)
 {
+  if (grammar_ended || (!self->config->ignore_eos && is_eos (self, id)))
+    return TL_FINISH_EOS;
+  if (ends_with_stop_sequence (self))
+    return TL_FINISH_STOP;
+  if (self->mask && tl_reply_mask_can_only_end (self->mask))
+    return TL_FINISH_GRAMMAR_COMPLETE;
+  return self->ids->len - self->n_begin >= self->max_tokens ? TL_FINISH_LENGTH : TL_FINISH_NONE;
+}
+
+static gboolean
+accept_token (TlGenerator *self, guint32 id, GError **error)
+{
+  gboolean grammar_ended = FALSE;
+  if (self->mask && !tl_reply_mask_take (self->mask, id, &grammar_ended, error))
+    return FALSE;
   Sampled s = { id, self->bytes->len, self->bytes->len, FALSE };
   if (self->source.tokenizer) {
     s.special = tl_tokenizer_is_special (self->source.tokenizer, id);
@@ -274,16 +295,11 @@ accept_token (TlGenerator *self, guint32 id)
 
   if (self->config->stop && self->config->stop[0])
     look_for_stop_string (self);
-  if (self->finish == TL_FINISH_NONE) {
-    if (!self->config->ignore_eos && is_eos (self, id))
-      self->finish = TL_FINISH_EOS;
-    else if (ends_with_stop_sequence (self))
-      self->finish = TL_FINISH_STOP;
-    else if (self->ids->len - self->n_begin >= self->max_tokens)
-      self->finish = TL_FINISH_LENGTH;
-  }
+  if (self->finish == TL_FINISH_NONE)
+    self->finish = finish_after (self, id, grammar_ended);
   if (self->finish != TL_FINISH_NONE || !(self->config->stop && self->config->stop[0]))
     self->n_free = self->sampled->len;
+  return TRUE;
 }
 
 /* --- passes --- */
@@ -308,17 +324,27 @@ run_pass (TlGenerator *self, GError **error)
 }
 
 static gboolean
+sample (TlGenerator *self, GError **error)
+{
+  guint position = self->ids->len, step = self->ids->len - self->n_begin;
+  const guint32 *legal = NULL;
+  guint32 id;
+  if (self->mask && tl_reply_mask_can_only_end (self->mask)) {
+    self->finish = TL_FINISH_GRAMMAR_COMPLETE;  /* the empty text alone */
+    return TRUE;
+  }
+  if (self->mask && !(legal = tl_reply_mask_get (self->mask, error)))
+    return FALSE;
+  return tl_sampler_draw (self->sampler, self->logits, legal, 0, position, step, &id, error)
+      && accept_token (self, id, error);
+}
+
+static gboolean
 pass_and_sample (TlGenerator *self, GError **error)
 {
-  guint32 id;
   if (self->n_done < self->ids->len && !run_pass (self, error))
     return FALSE;
-  if (self->n_done < self->ids->len)
-    return TRUE;
-  if (!tl_sampler_draw (self->sampler, self->logits, NULL, 0, self->ids->len, self->ids->len - self->n_begin, &id, error))
-    return FALSE;
-  accept_token (self, id);
-  return TRUE;
+  return self->n_done < self->ids->len || sample (self, error);
 }
 
 static gboolean
@@ -486,7 +512,8 @@ make_text (TlGenerator *self)
     if (!g_array_index (self->sampled, Sampled, i).special)
       g_array_append_val (ids, g_array_index (self->sampled, Sampled, i).id);
   g_autoptr (GBytes) text = tl_tokenizer_decode (self->source.tokenizer, (gint32 *) ids->data, ids->len);
-  return g_utf8_make_valid (g_bytes_get_data (text, NULL), g_bytes_get_size (text));
+  gsize size = g_bytes_get_size (text);
+  return g_utf8_make_valid (size ? g_bytes_get_data (text, NULL) : "", size);
 }
 
 TlGeneration *

@@ -91,7 +91,7 @@ constraint_of (TlGrammar *self)
  * @vocabulary: what tokens spell
  * @error: return location
  *
- * Binds the grammar to a vocabulary, once: again with the same one is no error, with another INVALID_ARGUMENT.
+ * Binds the grammar to a vocabulary, once: again with one of the same tokens is no error, with another INVALID_ARGUMENT.
  *
  * Returns: whether the grammar is bound to @vocabulary now
  */
@@ -107,13 +107,26 @@ tl_grammar_set_vocabulary (TlGrammar *self, TlTokenTrie *vocabulary, GError **er
       tl_constraint_unref (self->constraint);
       self->constraint = constraint;
     }
-  } else if (self->constraint->trie != vocabulary) {
+  } else if (!tl_token_trie_equal (self->constraint->trie, vocabulary)) {
     g_set_error (error, TL_ERROR, TL_ERROR_INVALID_ARGUMENT,
         "tinyloop: grammar: it is bound to another vocabulary; make a new grammar");
     bound = FALSE;
   }
   g_mutex_unlock (&self->lock);
   return bound;
+}
+
+/**
+ * tl_grammar_has_vocabulary:
+ * @self: a grammar
+ *
+ * Returns: whether it is bound to a vocabulary
+ */
+gboolean
+tl_grammar_has_vocabulary (TlGrammar *self)
+{
+  g_autoptr (TlConstraint) constraint = constraint_of (self);
+  return constraint->trie != NULL;
 }
 
 /**
@@ -281,6 +294,18 @@ tl_matcher_count_legal (TlMatcher *self, const gint32 *ids, gsize n_ids)
     at = next;
   }
   return n_ids;
+}
+
+/**
+ * tl_matcher_get_vocabulary:
+ * @self: a matcher
+ *
+ * Returns: (transfer none): what its tokens spell
+ */
+TlTokenTrie *
+tl_matcher_get_vocabulary (TlMatcher *self)
+{
+  return self->constraint->trie;
 }
 
 /**

@@ -35,12 +35,14 @@ TL_API G_DECLARE_FINAL_TYPE (TlMatcher, tl_matcher, TL, MATCHER, GObject)
 TL_API TlGrammar *tl_grammar_new_regex (const char *pattern, gssize length, TlRegexFlags flags, GError **error);
 TL_API gboolean tl_grammar_set_vocabulary (TlGrammar *self, TlTokenTrie *vocabulary, GError **error);
 TL_API gboolean tl_grammar_accepts (TlGrammar *self, GBytes *text, GError **error);
+TL_API gboolean tl_grammar_has_vocabulary (TlGrammar *self);
 TL_API TlMatcher *tl_grammar_create_matcher (TlGrammar *self, GError **error);
 
 TL_API gboolean tl_matcher_fill_mask (TlMatcher *self, guint32 *words, gsize n_words, GError **error);
 TL_API GBytes *tl_matcher_get_mask (TlMatcher *self, guint n_tokens, GError **error);
 TL_API gboolean tl_matcher_advance (TlMatcher *self, gint32 id, GError **error);
 TL_API guint tl_matcher_count_legal (TlMatcher *self, const gint32 *ids, gsize n_ids);
+TL_API TlTokenTrie *tl_matcher_get_vocabulary (TlMatcher *self);
 TL_API gboolean tl_matcher_is_accepting (TlMatcher *self);
 TL_API gboolean tl_matcher_has_ended (TlMatcher *self);
 TL_API gboolean tl_matcher_rollback (TlMatcher *self, guint n_tokens, GError **error);

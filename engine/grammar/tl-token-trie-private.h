@@ -25,6 +25,7 @@ struct _TlTokenTrie
 };
 
 const guint8 *tl_token_trie_bytes (const TlTokenTrie *self, gint32 id, gsize *length);
+gboolean tl_token_trie_equal (const TlTokenTrie *self, const TlTokenTrie *other);
 gboolean tl_token_trie_is_end (const TlTokenTrie *self, gint32 id);
 
 G_END_DECLS

@@ -49,6 +49,15 @@ tl_token_trie_is_end (const TlTokenTrie *self, gint32 id)
   return FALSE;
 }
 
+/* the same tokens and ends */
+gboolean
+tl_token_trie_equal (const TlTokenTrie *self, const TlTokenTrie *other)
+{
+  return self == other || (g_bytes_equal (self->bytes, other->bytes) && g_bytes_equal (self->offsets, other->offsets)
+      && self->end_ids->len == other->end_ids->len
+      && !memcmp (self->end_ids->data, other->end_ids->data, self->end_ids->len * sizeof (gint32)));
+}
+
 static int
 compare_tokens (gconstpointer a, gconstpointer b, gpointer data)
 {

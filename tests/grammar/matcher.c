@@ -7,6 +7,7 @@
 #include "grammar/tl-regex.h"
 #include "gzip.h"
 #include "text/tl-tokenizer.h"
+#include "tl-model-grammar.h"
 
 /* a vocabulary of @pieces, NULL = end of list, "" = no text; the id after the last one ends a reply */
 static TlTokenTrie *
@@ -27,30 +28,6 @@ vocabulary (const char *const *pieces)
   g_autoptr (GError) error = NULL;
   TlTokenTrie *trie = tl_token_trie_new (all, table, ends, &error);
   g_assert_no_error (error);
-  return trie;
-}
-
-static TlTokenTrie *
-trie_of_tokenizer (TlTokenizer *tokenizer)
-{
-  g_autoptr (GByteArray) bytes = g_byte_array_new ();
-  g_autoptr (GArray) offsets = g_array_new (FALSE, FALSE, sizeof (gint32));
-  gint32 at = 0;
-  g_array_append_val (offsets, at);
-  for (guint id = 0; id < tl_tokenizer_get_vocab_size (tokenizer); id++) {
-    g_autoptr (GBytes) piece = tl_tokenizer_token_bytes (tokenizer, id);
-    if (!tl_tokenizer_is_special (tokenizer, id) && g_bytes_get_size (piece))
-      g_byte_array_append (bytes, g_bytes_get_data (piece, NULL), g_bytes_get_size (piece));
-    at = bytes->len;
-    g_array_append_val (offsets, at);
-  }
-  gsize n_end;
-  const gint32 *end = tl_tokenizer_get_eos (tokenizer, &n_end);
-  g_autoptr (GBytes) all = g_bytes_new (bytes->data, bytes->len);
-  g_autoptr (GBytes) table = g_bytes_new (offsets->data, offsets->len * 4);
-  g_autoptr (GBytes) ends = g_bytes_new (end, n_end * 4);
-  TlTokenTrie *trie = tl_token_trie_new (all, table, ends, NULL);
-  g_assert_nonnull (trie);
   return trie;
 }
 
@@ -308,7 +285,7 @@ test_mask_suite (void)
   JsonArray *list = json_object_get_array_member (root, "cases");
   gint32 end_id = json_object_get_int_member (root, "eos_id");
   g_autoptr (GBytes) ends = g_bytes_new (&end_id, sizeof end_id);
-  g_autoptr (TlTokenTrie) plain = trie_of_tokenizer (tokenizer);
+  g_autoptr (TlTokenTrie) plain = tl_token_trie_new_for_tokenizer (tokenizer, NULL);
   g_autoptr (TlTokenTrie) trie = tl_token_trie_new (plain->bytes, plain->offsets, ends, NULL);
   guint passed = 0;
   for (guint i = 0; i < json_array_get_length (list); i++)
