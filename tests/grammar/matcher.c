@@ -131,13 +131,13 @@ test_a_character_may_be_split_over_tokens (void)
 static void
 test_a_grammar_is_bound_once (void)
 {
-  const char *pieces[] = { "a", NULL };
-  g_autoptr (TlTokenTrie) trie = vocabulary (pieces), other = vocabulary (pieces);
+  const char *pieces[] = { "a", NULL }, *others[] = { "b", NULL };
+  g_autoptr (TlTokenTrie) trie = vocabulary (pieces), same = vocabulary (pieces), other = vocabulary (others);
   g_autoptr (TlGrammar) grammar = tl_grammar_new_regex ("a", -1, TL_REGEX_NONE, NULL);
   g_autoptr (GError) error = NULL;
   g_assert_null (tl_grammar_create_matcher (grammar, &error));
   g_assert_error (error, TL_ERROR, TL_ERROR_INVALID_ARGUMENT);
-  g_assert_true (tl_grammar_set_vocabulary (grammar, trie, NULL) && tl_grammar_set_vocabulary (grammar, trie, NULL));
+  g_assert_true (tl_grammar_set_vocabulary (grammar, trie, NULL) && tl_grammar_set_vocabulary (grammar, same, NULL));
   g_assert_false (tl_grammar_set_vocabulary (grammar, other, NULL));
 }
 
