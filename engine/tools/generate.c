@@ -55,6 +55,16 @@ print_json (TlGeneration *result)
 }
 
 static gboolean
+set_regex (const ToolOptions *o, const char *regex, GError **error)
+{
+  g_autoptr (TlGrammar) grammar = regex ? tl_grammar_new_regex (regex, -1, TL_REGEX_NONE, error) : NULL;
+  if (regex && !grammar)
+    return FALSE;
+  g_object_set (o->config, "grammar", grammar, NULL);
+  return TRUE;
+}
+
+static gboolean
 generate (const ToolOptions *o, const char *path, GError **error)
 {
   TlGenerateConfig *config = o->config;
@@ -86,10 +96,15 @@ tool_generate (int argc, char **argv)
 {
   ToolOptions o;
   GError *error = NULL;
+  char *regex = NULL;
+  const GOptionEntry own[] = {
+    { "regex", 0, 0, G_OPTION_ARG_STRING, &regex, "what the whole reply must match", "R" }, G_OPTION_ENTRY_NULL
+  };
   tool_options_init (&o);
   int status = 2;
-  if (tool_options_parse (&o, "MODEL - the continuation of a prompt", TOOL_OPTIONS_MODEL | TOOL_OPTIONS_INPUT, NULL, &argc, &argv))
-    status = generate (&o, argv[1], &error) ? 0 : tool_failed (error);
+  if (tool_options_parse (&o, "MODEL - the continuation of a prompt", TOOL_OPTIONS_MODEL | TOOL_OPTIONS_INPUT, own, &argc, &argv))
+    status = set_regex (&o, regex, &error) && generate (&o, argv[1], &error) ? 0 : tool_failed (error);
   tool_options_clear (&o);
+  g_free (regex);
   return status;
 }

@@ -10,6 +10,7 @@ static const Tool tools[] = {
   { "generate", "the continuation of a prompt", tool_generate },
   { "bench", "speed, and how near it is to what memory allows", tool_bench },
   { "export-gguf", "a GGUF file with the loop unrolled", tool_export_gguf },
+  { "grammar", "the token ids that a grammar allows, or whether a text matches it", tool_grammar },
   { "inspect", "what a checkpoint is", tool_inspect },
   { "score", "logits of given ids", tool_score },
   { "tokenize", "text to token ids and back", tool_tokenize },

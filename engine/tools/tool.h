@@ -12,6 +12,7 @@ int tool_bench (int argc, char **argv);
 int tool_convert (int argc, char **argv);
 int tool_export_gguf (int argc, char **argv);
 int tool_generate (int argc, char **argv);
+int tool_grammar (int argc, char **argv);
 int tool_inspect (int argc, char **argv);
 int tool_score (int argc, char **argv);
 int tool_tokenize (int argc, char **argv);

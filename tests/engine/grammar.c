@@ -9,8 +9,7 @@ static TlModel *model;
 static GBytes *
 command (void)
 {
-  g_autoptr (GBytes) text = g_bytes_new_static ("<|cmd|>turn the kitchen lights down<|json|>", 43);
-  return tl_tokenizer_encode_bytes (tl_model_get_tokenizer (model), text, TL_ENCODE_SPECIAL, NULL);
+  return tl_tokenizer_encode_chat_bytes (tl_model_get_tokenizer (model), NULL, "turn the kitchen lights down", NULL);
 }
 
 static TlGrammar *

@@ -126,6 +126,58 @@ class Generating(WithModel):
             self.model.generate(self.prompt, no_such=1)
 
 
+class Grammars(WithModel):
+    TEXTS = ("red light", "green light", "green lamp")
+
+    def words(self):
+        return [self.model.tokenizer.token_bytes(i) for i in range(self.model.config()["vocab_size"])]
+
+    def test_generations_match(self):
+        grammar, own = tl.Grammar("red light|green (light|lamp)"), tl.Grammar("red light|green (light|lamp)")
+        own.set_token_vocabulary(self.words())
+        for seed in range(8):
+            p = dict(temperature=2.0 * (seed > 0), top_k=20, seed=seed, repetition_penalty=1.2, max_tokens=40)
+            seen = []
+            stream = self.model.generate_stream(self.prompt, seen.append, grammar=grammar, **p)
+            self.assertIn(stream["text"], self.TEXTS)
+            self.assertEqual(stream["finish_reason"], "grammar-complete")
+            self.assertEqual(seen, stream["tokens"][len(self.prompt):])
+            for g in (grammar, own):
+                self.assertEqual(self.model.generate(self.prompt, grammar=g, **p), stream["tokens"])
+
+    def test_a_mask_goes_with_the_processors(self):
+        grammar = tl.Grammar("[0-9]+")
+        grammar.set_token_vocabulary(self.words())
+        matcher = grammar.matcher()
+        p = tl.process_logits(self.model.score_last(self.prompt), grammar_mask=matcher.mask())
+        self.assertTrue(all(self.model.tokenizer.token_bytes(int(i)).isdigit() for i in np.flatnonzero(p)))
+        self.assertFalse(matcher.is_accepting())
+        matcher.advance(int(p.argmax()))
+        self.assertTrue(matcher.is_accepting())
+        matcher.rollback(1)
+        self.assertFalse(matcher.is_accepting())
+        with self.assertRaises(ValueError):
+            matcher.advance(self.model.tokenizer.encode("x")[0])
+
+    def test_texts_are_checked_without_a_vocabulary(self):
+        self.assertTrue(tl.Grammar(r"\w+").accepts("größer"))
+        self.assertFalse(tl.Grammar(r"\w+", unicode_classes=False).accepts("größer".encode()))
+
+    def test_what_is_wrong_is_a_value_error_with_its_place(self):
+        for pattern in ("a(b", r"(a)\1", "a++"):
+            with self.subTest(pattern), self.assertRaisesRegex(ValueError, r"byte \d"):
+                tl.Grammar(pattern)
+        other = tl.Grammar("a")
+        other.set_token_vocabulary([b"a"] * len(self.words()))
+        for grammar in (other, "a"):
+            with self.subTest(grammar), self.assertRaises(ValueError):
+                self.model.generate(self.prompt, grammar=grammar)
+        with self.assertRaises(ValueError):
+            other.set_token_vocabulary([b"c"])
+        with self.assertRaises(ValueError):
+            tl.Grammar("a").matcher()
+
+
 class Scoring(WithModel):
     def test_last_is_the_last_row(self):
         vocab = self.model.config()["vocab_size"]
@@ -318,7 +370,7 @@ class Package(unittest.TestCase):
 
     def test_help_says_what_there_is(self):
         text = pydoc.plain(pydoc.render_doc(tl))
-        for word in ("Model", "Tokenizer", "process_logits", "generate_stream", "score_last", "float32 [T, V]"):
+        for word in ("Grammar", "Model", "Tokenizer", "process_logits", "generate_stream", "score_last", "float32 [T, V]"):
             self.assertIn(word, text)
         for name in tl.__all__:
             self.assertTrue(inspect.getdoc(getattr(tl, name)), name)

@@ -18,7 +18,7 @@ import tap
 
 TOOL, DEMO = os.environ["TINYLOOP_TOOL"], os.environ["TINYLOOP_DEMO"]
 GOLDEN = os.path.join(os.environ["TINYLOOP_TEST_GOLDENS"], "qwen3")
-COMMANDS = ("convert", "inspect", "tokenize", "generate", "score", "bench", "export-gguf")
+COMMANDS = ("convert", "inspect", "tokenize", "generate", "grammar", "score", "bench", "export-gguf")
 
 
 def run(*args, text=None):
@@ -75,7 +75,8 @@ class Every(Case):
 
     def test_a_missing_file_is_status_1_and_named(self):
         for command, rest in (("convert", [self.path("x")]), ("inspect", []), ("tokenize", []), ("bench", []),
-                              ("generate", ["--tokens", "1"]), ("score", ["--tokens", "1"]), ("export-gguf", [self.path("x")])):
+                              ("generate", ["--tokens", "1"]), ("score", ["--tokens", "1"]), ("export-gguf", [self.path("x")]),
+                              ("grammar", ["--regex", "a"])):
             self.refused(1, ["no-such.tinyloop"], command, self.path("no-such.tinyloop"), *rest)
 
     def test_a_broken_file_is_status_1_and_named(self):
@@ -301,6 +302,41 @@ class Exporting(Case):
     def test_json_names_file_and_size(self):
         out = json.loads(self.done("export-gguf", DEMO, self.path("m.gguf"), "--without-tokenizer", "--json"))
         self.assertEqual(out, {"output": self.path("m.gguf"), "bytes": os.path.getsize(self.path("m.gguf"))})
+
+
+
+class Grammars(Case):
+    COLOUR = "(red|green) light"
+
+    def legal(self, *args):
+        out = json.loads(self.done("grammar", DEMO, "--json", *args))
+        return [self.done("tokenize", DEMO, "--decode", text=str(i)) for i in out["legal"]], out["accepting"]
+
+    def test_a_reply_matches(self):
+        out = self.done("generate", DEMO, "--prompt", "turn it on", "--regex", self.COLOUR, "--temperature", "1", "--ignore-eos")
+        self.assertIn(out, ("red light\n", "green light\n"))
+        out = json.loads(self.done("generate", DEMO, "--prompt", "turn it on", "--regex", "[ab]{3}", "--json"))
+        self.assertRegex(out["text"], r"\A[ab]{3}\Z")
+        self.assertEqual(out["finish_reason"], "grammar-complete")
+
+    def test_legal_ids_begin_a_match(self):
+        pieces, accepting = self.legal("--regex", self.COLOUR)
+        self.assertEqual((set(p[0] for p in pieces), accepting), ({"r", "g"}, False))
+        self.assertTrue(all("red light".startswith(p) or "green light".startswith(p) for p in pieces))
+        pieces, accepting = self.legal("--regex", self.COLOUR, "--after", "red l")
+        self.assertTrue(pieces and all("ight".startswith(p) for p in pieces))
+        self.assertTrue(self.legal("--regex", "a*", "--after", "aa")[1])
+
+    def test_a_text_is_checked(self):
+        self.assertEqual(self.done("grammar", DEMO, "--regex", self.COLOUR, "--check", "red light"), "matches\n")
+        self.assertEqual(json.loads(self.done("grammar", DEMO, "--regex", "a", "--check", "b", "--json")), {"matches": False})
+
+    def test_what_is_wrong_is_named(self):
+        self.refused(1, ["byte 1"], "grammar", DEMO, "--regex", "a(b")
+        self.refused(1, ["byte 1"], "generate", DEMO, "--prompt", "x", "--regex", "a(b")
+        self.refused(1, ["--after", "byte 0"], "grammar", DEMO, "--regex", "a", "--after", "zz")
+        self.refused(2, ["--regex"], "grammar", DEMO)
+        self.refused(2, ["not both"], "grammar", DEMO, "--regex", "a", "--after", "a", "--check", "a")
 
 
 if __name__ == "__main__":

@@ -2,10 +2,11 @@
 import math
 
 from ._engine import KV_MODES, TinyLoop, ids_array, to_bytes
+from ._grammar import Grammar
 
 _UINT_MAX = 2 ** 32 - 1
 # name: default. Accepted by name at these values only: the engine does not have them yet.
-_NOT_YET = {"early_exit_patience": (0,), "beam_size": (0, 1), "grammar": (None,)}
+_NOT_YET = {"early_exit_patience": (0,), "beam_size": (0, 1)}
 _IGNORED = ("early_exit_min_L", "early_exit_tau", "early_exit_peek_every", "early_exit_logit_margin", "length_penalty",
             "early_stopping")   # they tell how; without the above they tell nothing
 
@@ -28,7 +29,7 @@ def _number(name, value, allowed, rule):
 
 def make_config(max_tokens=64, loops=None, temperature=0.0, top_k=50, top_p=1.0, min_p=0.0, repetition_penalty=1.0,
                 presence_penalty=0.0, frequency_penalty=0.0, seed=0, stop_sequences=(), stop=(), cache_window=0,
-                kv_mode=None, ignore_eos=True, exact_activations=False, state_seed=0, chunk_size=0, top_k_may_be_off=False,
+                kv_mode=None, ignore_eos=True, exact_activations=False, state_seed=0, chunk_size=0, grammar=None, top_k_may_be_off=False,
                 **others):
     for name, value in others.items():
         if name in _NOT_YET:
@@ -39,8 +40,12 @@ def make_config(max_tokens=64, loops=None, temperature=0.0, top_k=50, top_p=1.0,
     if kv_mode not in KV_MODES:
         raise ValueError(f"kv_mode is {kv_mode!r}, but must be one of fp16, fp32")
 
+    if grammar is not None and not isinstance(grammar, Grammar):
+        raise ValueError(f"grammar is {grammar!r}, but must be a Grammar or None")
+
     config = TinyLoop.GenerateConfig.new()
     p = config.props
+    p.grammar = grammar and grammar._grammar
     p.temperature = _number("temperature", temperature, lambda v: v >= 0, ">= 0")
     p.max_tokens = _integer("max_tokens", max_tokens, 1)
     p.loops = 0 if loops is None else _integer("loops", loops, 1)
