@@ -1,8 +1,9 @@
-/* tests/fuzz/inputs.c — no input may crash, hang, leak or read outside its buffer: checkpoint files and tokenizer.json.
+/* tests/fuzz/inputs.c — no input may crash, hang, leak or read outside its buffer: checkpoint files, tokenizer.json, GGUF files,
+ * Hugging Face folders.
  *
  * One entry of libFuzzer's form a target. Compiled with -DTL_LIBFUZZER and clang's -fsanitize=fuzzer it is a fuzzer of the
  * target named in $TL_FUZZ_TARGET; without, a driver that feeds each target its seed, cut off everywhere and with bytes
- * changed by a fixed generator ($TL_FUZZ_ROUNDS times, default 300).
+ * changed by a fixed generator ($TL_FUZZ_ROUNDS times, default 300). `fuzz-inputs --seeds FOLDER` writes the seeds for libFuzzer.
  */
 #include <glib/gstdio.h>
 #include <stdint.h>
@@ -12,6 +13,14 @@
 #include "forward/tl-program.h"
 #include "text/tl-tokenizer.h"
 #include "tiny-model.h"
+#include "tl-convert.h"
+
+#define TOKENIZER(normalizer) "{\"version\":\"1.0\",\"added_tokens\":[{\"id\":5,\"content\":\"<|end|>\",\"single_word\":false," \
+    "\"lstrip\":false,\"rstrip\":false,\"normalized\":false,\"special\":true}],\"normalizer\":" normalizer "," \
+    "\"pre_tokenizer\":{\"type\":\"ByteLevel\",\"add_prefix_space\":false,\"trim_offsets\":true,\"use_regex\":true}," \
+    "\"post_processor\":null,\"decoder\":{\"type\":\"ByteLevel\"},\"model\":{\"type\":\"BPE\",\"dropout\":null," \
+    "\"unk_token\":null,\"byte_fallback\":false,\"vocab\":{\"a\":0,\"n\":1,\"z\":2,\"an\":3,\"anz\":4}," \
+    "\"merges\":[\"a n\",[\"an\",\"z\"]]}}"
 
 /* an error must be set exactly when nothing came back */
 static void
@@ -50,6 +59,90 @@ feed_tokenizer (GBytes *bytes)
   assert_reported (ids != NULL, error);
 }
 
+/* what the converter writes, the reader takes */
+static void
+convert (const char *path)
+{
+  g_autoptr (GError) error = NULL;
+  g_autofree char *out = g_strconcat (path, ".tinyloop", NULL);
+  gboolean ok = tl_convert_file (path, out, "none", 0, NULL, NULL, NULL, NULL, &error);
+  assert_reported (ok, error);
+  if (ok)
+    {
+      g_autoptr (TlCheckpoint) checkpoint = tl_checkpoint_open (out, &error);
+      g_assert_no_error (error);
+      g_assert_nonnull (checkpoint);
+    }
+  g_unlink (out);
+}
+
+static void
+write_file (const char *path, gconstpointer data, gsize size)
+{
+  g_autoptr (GError) error = NULL;
+  g_file_set_contents (path, data, size, &error);
+  g_assert_no_error (error);
+}
+
+static char *
+new_folder (void)
+{
+  g_autoptr (GError) error = NULL;
+  char *folder = g_dir_make_tmp ("fuzz-XXXXXX", &error);
+  g_assert_no_error (error);
+  return folder;
+}
+
+static void
+feed_gguf (GBytes *bytes)
+{
+  g_autofree char *folder = new_folder (), *path = g_build_filename (folder, "model.gguf", NULL);
+  write_file (path, g_bytes_get_data (bytes, NULL), g_bytes_get_size (bytes));
+  convert (path);
+  g_unlink (path);
+  g_rmdir (folder);
+}
+
+/* an input is the folder's files one after the other, a NUL between */
+static const char *const folder_files[] = { "config.json", "tokenizer.json", "model.safetensors" };
+
+static char *
+write_folder (GBytes *bytes)
+{
+  char *folder = new_folder ();
+  gsize left;
+  const char *at = g_bytes_get_data (bytes, &left);
+  for (guint i = 0; i < G_N_ELEMENTS (folder_files); i++)
+    {
+      g_autofree char *path = g_build_filename (folder, folder_files[i], NULL);
+      const char *end = i + 1 < G_N_ELEMENTS (folder_files) && left ? memchr (at, 0, left) : NULL;
+      gsize size = end ? end - at : left;
+      write_file (path, left ? at : "", size);
+      at += size + (end != NULL);
+      left -= size + (end != NULL);
+    }
+  return folder;
+}
+
+static void
+remove_folder (const char *folder)
+{
+  for (guint i = 0; i < G_N_ELEMENTS (folder_files); i++)
+    {
+      g_autofree char *path = g_build_filename (folder, folder_files[i], NULL);
+      g_unlink (path);
+    }
+  g_rmdir (folder);
+}
+
+static void
+feed_folder (GBytes *bytes)
+{
+  g_autofree char *folder = write_folder (bytes);
+  convert (folder);
+  remove_folder (folder);
+}
+
 static GBytes *
 checkpoint_seed (void)
 {
@@ -65,17 +158,99 @@ checkpoint_seed (void)
 static GBytes *
 tokenizer_seed (void)
 {
-  static const char json[] = "{\"version\":\"1.0\",\"added_tokens\":[{\"id\":5,\"content\":\"<|end|>\",\"single_word\":false,"
-      "\"lstrip\":false,\"rstrip\":false,\"normalized\":false,\"special\":true}],\"normalizer\":{\"type\":\"NFC\"},"
-      "\"pre_tokenizer\":{\"type\":\"ByteLevel\",\"add_prefix_space\":false,\"trim_offsets\":true,\"use_regex\":true},"
-      "\"post_processor\":null,\"decoder\":{\"type\":\"ByteLevel\"},\"model\":{\"type\":\"BPE\",\"dropout\":null,"
-      "\"unk_token\":null,\"byte_fallback\":false,\"vocab\":{\"a\":0,\"n\":1,\"z\":2,\"an\":3,\"anz\":4},"
-      "\"merges\":[\"a n\",[\"an\",\"z\"]]}}";
+  static const char json[] = TOKENIZER ("{\"type\":\"NFC\"}");
   return g_bytes_new_static (json, sizeof json - 1);
+}
+
+typedef struct { const char *name, *dtype; guint rows, cols; } SeedTensor;        /* rows 0: a vector */
+
+/* the three files of a folder; every value is one byte again and again, a small number in every dtype */
+static GBytes *
+folder_seed (const char *config, const SeedTensor *tensors, guint n)
+{
+  static const char tokenizer[] = TOKENIZER ("null");
+  g_autoptr (GString) header = g_string_new ("{");
+  gsize end = 0;
+  for (guint i = 0; i < n; i++)
+    {
+      const SeedTensor *t = &tensors[i];
+      g_autofree char *rows = t->rows ? g_strdup_printf ("%u,", t->rows) : g_strdup ("");
+      gsize start = end;
+      end += (gsize) MAX (t->rows, 1) * t->cols * (g_str_has_suffix (t->dtype, "32") ? 4 : 2);
+      g_string_append_printf (header, "%s\"%s\":{\"dtype\":\"%s\",\"shape\":[%s%u],\"data_offsets\":[%" G_GSIZE_FORMAT ",%"
+          G_GSIZE_FORMAT "]}", i ? "," : "", t->name, t->dtype, rows, t->cols, start, end);
+    }
+  g_string_append_c (header, '}');
+  GByteArray *all = g_byte_array_new ();
+  guint64 length = GUINT64_TO_LE (header->len);
+  g_byte_array_append (all, (const guint8 *) config, strlen (config) + 1);
+  g_byte_array_append (all, (const guint8 *) tokenizer, sizeof tokenizer);
+  g_byte_array_append (all, (const guint8 *) &length, 8);
+  g_byte_array_append (all, (const guint8 *) header->str, header->len);
+  g_byte_array_set_size (all, all->len + end);
+  memset (all->data + all->len - end, 0x21, end);
+  return g_byte_array_free_to_bytes (all);
+}
+
+#define SIZES "\"vocab_size\":8,\"hidden_size\":32,\"intermediate_size\":32,\"num_attention_heads\":2,\"num_key_value_heads\":1," \
+    "\"max_position_embeddings\":64,\"rms_norm_eps\":1e-5,\"rope_theta\":10000.0,\"tie_word_embeddings\":true"
+
+/* one matrix packed as by GPTQ, the others floats of every size */
+static GBytes *
+packed_seed (void)
+{
+  static const SeedTensor tensors[] = {
+    { "model.embed_tokens.weight", "F16", 8, 32 }, { "model.norm.weight", "F32", 0, 32 },
+    { "model.layers.0.input_layernorm.weight", "BF16", 0, 32 }, { "model.layers.0.post_attention_layernorm.weight", "F32", 0, 32 },
+    { "model.layers.0.self_attn.q_norm.weight", "F32", 0, 16 }, { "model.layers.0.self_attn.k_norm.weight", "F32", 0, 16 },
+    { "model.layers.0.self_attn.q_proj.qweight", "I32", 4, 32 }, { "model.layers.0.self_attn.q_proj.qzeros", "I32", 1, 4 },
+    { "model.layers.0.self_attn.q_proj.scales", "F16", 1, 32 }, { "model.layers.0.self_attn.k_proj.weight", "F32", 16, 32 },
+    { "model.layers.0.self_attn.v_proj.weight", "BF16", 16, 32 }, { "model.layers.0.self_attn.o_proj.weight", "F16", 32, 32 },
+    { "model.layers.0.mlp.gate_proj.weight", "F16", 32, 32 }, { "model.layers.0.mlp.up_proj.weight", "F16", 32, 32 },
+    { "model.layers.0.mlp.down_proj.weight", "F16", 32, 32 },
+  };
+  return folder_seed ("{\"model_type\":\"qwen3\",\"num_hidden_layers\":1,\"head_dim\":16,\"layer_types\":[\"full_attention\"],"
+      "\"quantization_config\":{\"quant_method\":\"gptq\",\"bits\":4,\"group_size\":32}," SIZES "}", tensors,
+      G_N_ELEMENTS (tensors));
+}
+
+static GBytes *
+looped_seed (void)
+{
+  static const SeedTensor tensors[] = {
+    { "embed.weight", "F16", 8, 32 }, { "final_norm.weight", "F32", 0, 32 }, { "loop.0.attn_norm.weight", "F32", 0, 32 },
+    { "loop.0.mlp_norm.weight", "F32", 0, 32 }, { "loop.0.attn.q.weight", "F16", 32, 32 }, { "loop.0.attn.k.weight", "F32", 16, 32 },
+    { "loop.0.attn.v.weight", "BF16", 16, 32 }, { "loop.0.attn.o.weight", "F16", 32, 32 }, { "loop.0.mlp.gate.weight", "F16", 32, 32 },
+    { "loop.0.mlp.up.weight", "F16", 32, 32 }, { "loop.0.mlp.down.weight", "F16", 32, 32 },
+  };
+  return folder_seed ("{\"model_type\":\"tinyloop-looped\",\"loop_layers\":1,\"default_loops\":2,\"trained_loops\":[1,2],"
+      "\"rope_scaling\":{\"rope_type\":\"linear\",\"factor\":2.0}," SIZES "}", tensors, G_N_ELEMENTS (tensors));
+}
+
+/* the folder above as the engine itself writes it */
+static GBytes *
+gguf_seed (void)
+{
+  g_autoptr (GError) error = NULL;
+  g_autoptr (GBytes) source = packed_seed ();
+  g_autofree char *folder = write_folder (source), *checkpoint = g_strconcat (folder, ".tinyloop", NULL);
+  g_autofree char *path = g_strconcat (folder, ".gguf", NULL);
+  char *data;
+  gsize size;
+  tl_convert_file (folder, checkpoint, "none", 0, NULL, NULL, NULL, NULL, &error);
+  g_assert_no_error (error);
+  tl_export_gguf (checkpoint, path, 0, TL_EXPORT_NONE, NULL, NULL, NULL, &error);
+  g_assert_no_error (error);
+  g_assert_true (g_file_get_contents (path, &data, &size, NULL));
+  g_unlink (path);
+  g_unlink (checkpoint);
+  remove_folder (folder);
+  return g_bytes_new_take (data, size);
 }
 
 static const struct { const char *name; void (*feed) (GBytes *); GBytes *(*seed) (void); } targets[] = {
   { "checkpoint", feed_checkpoint, checkpoint_seed }, { "tokenizer", feed_tokenizer, tokenizer_seed },
+  { "gguf", feed_gguf, gguf_seed }, { "packed-folder", feed_folder, packed_seed }, { "looped-folder", feed_folder, looped_seed },
 };
 
 static void
@@ -91,7 +266,9 @@ int LLVMFuzzerTestOneInput (const uint8_t *data, size_t size);
 int
 LLVMFuzzerTestOneInput (const uint8_t *data, size_t size)
 {
-  guint target = g_strcmp0 (g_getenv ("TL_FUZZ_TARGET"), "tokenizer") == 0;
+  guint target = 0;
+  while (target + 1 < G_N_ELEMENTS (targets) && g_strcmp0 (g_getenv ("TL_FUZZ_TARGET"), targets[target].name) != 0)
+    target++;
   feed_copy (target, data, size);
   return 0;
 }
@@ -148,9 +325,25 @@ a_changed_seed_is_read_or_refused (gconstpointer data)
     }
 }
 
+static void
+write_seeds (const char *folder)
+{
+  for (guint i = 0; i < G_N_ELEMENTS (targets); i++)
+    {
+      g_autofree char *path = g_build_filename (folder, targets[i].name, NULL);
+      g_autoptr (GBytes) seed = targets[i].seed ();
+      write_file (path, g_bytes_get_data (seed, NULL), g_bytes_get_size (seed));
+    }
+}
+
 int
 main (int argc, char **argv)
 {
+  if (argc == 3 && g_str_equal (argv[1], "--seeds"))
+    {
+      write_seeds (argv[2]);
+      return 0;
+    }
   g_test_init (&argc, &argv, NULL);
   for (guint i = 0; i < G_N_ELEMENTS (targets); i++)
     {
