@@ -254,7 +254,13 @@ read_trained_loops (Reader *r, TlDescriptor *d)
   d->n_loops_trained = MIN (json_array_get_length (array), 4096);
   d->loops_trained = g_new0 (guint, d->n_loops_trained);
   for (guint i = 0; i < d->n_loops_trained; i++)
-    d->loops_trained[i] = json_array_get_int_element (array, i);
+    {
+      JsonNode *element = json_array_get_element (array, i);
+      gint64 loops = JSON_NODE_HOLDS_VALUE (element) ? json_node_get_int (element) : 0;
+      if (loops < 1 || loops > 4096)
+        fail (r, TL_ERROR_BAD_FILE, "trained_loops", "holds something else than counts from 1 to 4096");
+      d->loops_trained[i] = loops;
+    }
 }
 
 /* the folder that this project's own training script writes */

@@ -44,11 +44,11 @@ row_in_file (GgufSource *s, const TlWeightSlot *slot, guint r)
   return tl_gguf_row (slot, s->pairs, s->source.descriptor->head_dim, r);
 }
 
-/* the tensor's bytes, its shape checked against the slot */
-static guint8 *
-load (GgufSource *s, const TlWeightSlot *slot, const TlGgufTensor **tensor, GError **error)
+/* the slot's tensor, its shape checked */
+static const TlGgufTensor *
+find_fitting (GgufSource *s, const TlWeightSlot *slot, GError **error)
 {
-  const TlGgufTensor *t = *tensor = find (s, slot);
+  const TlGgufTensor *t = find (s, slot);
   g_autofree char *name = tl_gguf_tensor_name (slot, slot->block);
   if (!t)
     {
@@ -56,14 +56,19 @@ load (GgufSource *s, const TlWeightSlot *slot, const TlGgufTensor **tensor, GErr
       return NULL;
     }
   guint64 rows = t->n_dims > 1 ? t->dims[1] : 1;
-  if (t->n_dims > 2 || t->dims[0] != slot->cols || rows != slot->rows)
-    {
-      g_set_error (error, TL_ERROR, TL_ERROR_BAD_FILE, "tinyloop: %s: tensor '%s' has %" G_GUINT64_FORMAT " rows of %"
-          G_GUINT64_FORMAT " values, expected %u of %u", s->gguf->file->name, name, rows, t->dims[0], slot->rows, slot->cols);
-      return NULL;
-    }
-  g_autofree guint8 *bytes = g_malloc (t->size);
-  return tl_file_read (s->gguf->file, t->offset, bytes, t->size, error) ? g_steal_pointer (&bytes) : NULL;
+  if (t->n_dims <= 2 && t->dims[0] == slot->cols && rows == slot->rows)
+    return t;
+  g_set_error (error, TL_ERROR, TL_ERROR_BAD_FILE, "tinyloop: %s: tensor '%s' has %" G_GUINT64_FORMAT " rows of %"
+      G_GUINT64_FORMAT " values, expected %u of %u", s->gguf->file->name, name, rows, t->dims[0], slot->rows, slot->cols);
+  return NULL;
+}
+
+static guint8 *
+load (GgufSource *s, const TlWeightSlot *slot, const TlGgufTensor **tensor, GError **error)
+{
+  const TlGgufTensor *t = *tensor = find_fitting (s, slot, error);
+  g_autofree guint8 *bytes = t ? g_malloc (t->size) : NULL;
+  return t && tl_file_read (s->gguf->file, t->offset, bytes, t->size, error) ? g_steal_pointer (&bytes) : NULL;
 }
 
 static gboolean
@@ -270,7 +275,8 @@ read_descriptor (GgufSource *s, GError **error)
   return tl_descriptor_validate (d, s->gguf->file->name, error);
 }
 
-/* a tensor that no slot asks for would be silently dropped: refuse the file instead */
+/* Every slot has its tensor, of the size that the metadata claims (before anything of that size is allocated); a tensor that no
+ * slot asks for would be silently dropped: refuse the file instead. */
 static gboolean
 check_tensors (GgufSource *s, GError **error)
 {
@@ -280,15 +286,10 @@ check_tensors (GgufSource *s, GError **error)
     return FALSE;
   for (guint i = 0; i < slots->len; i++)
     {
-      TlWeightSlot *slot = slots->pdata[i];
-      char *name = tl_gguf_tensor_name (slot, slot->block);
-      if (!find (s, slot))
-        {
-          g_set_error (error, TL_ERROR, TL_ERROR_BAD_FILE, "tinyloop: %s: tensor '%s' is missing", s->gguf->file->name, name);
-          g_free (name);
-          return FALSE;
-        }
-      g_hash_table_add (wanted, name);
+      const TlWeightSlot *slot = slots->pdata[i];
+      if (!find_fitting (s, slot, error))
+        return FALSE;
+      g_hash_table_add (wanted, tl_gguf_tensor_name (slot, slot->block));
     }
   GHashTableIter iter;
   const char *name;

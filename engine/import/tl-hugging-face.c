@@ -237,12 +237,38 @@ folder_origin (TlImportSource *source, const TlWeightSlot *slot)
   return stem ? names[f->quantised.packing] : NULL;
 }
 
+/* the float tensor of a slot that is not packed, its shape checked; *first: the slot's first row in it, *all: its rows */
+static const TlTensorView *
+find_fitting (Folder *f, const TlWeightSlot *slot, Shard **shard, guint *first, guint *all, GError **error)
+{
+  g_autofree char *name = NULL;
+  const TlTensorView *view = find (f, slot, shard, &name);
+  if (!view)
+    {
+      g_set_error (error, TL_ERROR, TL_ERROR_BAD_FILE, "tinyloop: %s: tensor '%s' is missing", f->name, name);
+      return NULL;
+    }
+  gboolean flat = !slot->is_matrix && view->n_dims >= 1;
+  gsize elements = 1, wanted = (gsize) slot->rows * slot->cols;
+  place_in_fused (f, slot, first, all);
+  for (guint i = 0; i < view->n_dims; i++)
+    elements *= view->dims[i];
+  gboolean fits = flat ? elements == wanted
+      : view->n_dims == 2 && view->dims[0] == *all && view->dims[1] == slot->cols;
+  if (fits && (g_str_equal (view->dtype, "F32") || g_str_has_suffix (view->dtype, "F16")))
+    return view;
+  g_set_error (error, TL_ERROR, TL_ERROR_BAD_FILE, "tinyloop: %s: tensor '%s' is no float tensor of shape [%u, %u]",
+      f->name, name, *all, slot->cols);
+  return NULL;
+}
+
 static gboolean
 folder_read (TlImportSource *source, const TlWeightSlot *slot, float *out, GError **error)
 {
   Folder *f = (Folder *) source;
   Shard *shard;
-  g_autofree char *name = NULL, *stem = packed_stem (f, slot);
+  guint first, all;
+  g_autofree char *stem = packed_stem (f, slot);
   if (stem)
     {
       g_autoptr (TlUnpacked) u = unpack (f, slot, stem, error);
@@ -250,26 +276,9 @@ folder_read (TlImportSource *source, const TlWeightSlot *slot, float *out, GErro
         tl_unpacked_row_to_f32 (u, r, out + (gsize) r * slot->cols);
       return u != NULL;
     }
-  const TlTensorView *view = find (f, slot, &shard, &name);
+  const TlTensorView *view = find_fitting (f, slot, &shard, &first, &all, error);
   if (!view)
-    {
-      g_set_error (error, TL_ERROR, TL_ERROR_BAD_FILE, "tinyloop: %s: tensor '%s' is missing", f->name, name);
-      return FALSE;
-    }
-  gboolean flat = !slot->is_matrix && view->n_dims >= 1;
-  gsize elements = 1, wanted = (gsize) slot->rows * slot->cols;
-  guint first, all;
-  place_in_fused (f, slot, &first, &all);
-  for (guint i = 0; i < view->n_dims; i++)
-    elements *= view->dims[i];
-  gboolean fits = flat ? elements == wanted
-      : view->n_dims == 2 && view->dims[0] == all && view->dims[1] == slot->cols;
-  if (!fits || !(g_str_equal (view->dtype, "F32") || g_str_has_suffix (view->dtype, "F16")))
-    {
-      g_set_error (error, TL_ERROR, TL_ERROR_BAD_FILE, "tinyloop: %s: tensor '%s' is no float tensor of shape [%u, %u]",
-          f->name, name, all, slot->cols);
-      return FALSE;
-    }
+    return FALSE;
   gsize row_bytes = view->size / all;
   g_autofree guint8 *bytes = g_malloc (MAX (row_bytes * slot->rows, 1));
   if (!tl_file_read (shard->file, view->offset + first * row_bytes, bytes, row_bytes * slot->rows, error))
@@ -385,16 +394,37 @@ may_be_left (Folder *f, const char *name)
       || (f->source.descriptor->tie_head && g_str_equal (name, "lm_head.weight"));
 }
 
-/* a tensor that no slot asks for means that the config does not tell the whole story */
+/* the part that holds a packed matrix's values has as many as the slot */
 static gboolean
-check_unused (Folder *f, GError **error)
+packed_fits (Folder *f, const TlWeightSlot *slot, const char *stem, GError **error)
+{
+  gboolean int8 = f->quantised.packing == TL_PACKING_INT8;
+  g_autofree char *name = g_strconcat (stem, int8 ? ".weight" : tl_packed_main_part (f->quantised.packing), NULL);
+  Shard *shard;
+  const TlTensorView *view = find_named (f, name, &shard);
+  if (view && view->size == (gsize) slot->rows * slot->cols / (int8 ? 1 : 2))
+    return TRUE;
+  g_set_error (error, TL_ERROR, TL_ERROR_BAD_FILE, "tinyloop: %s: tensor '%s' is missing or does not hold %u x %u values", f->name,
+      name, slot->rows, slot->cols);
+  return FALSE;
+}
+
+/* Every slot has its tensor, of the size that config.json claims (before anything of that size is allocated); a tensor that no
+ * slot asks for means that the config does not tell the whole story. */
+static gboolean
+check_tensors (Folder *f, GError **error)
 {
   g_autoptr (GPtrArray) slots = tl_weight_slots (f->source.descriptor, f->name, error);
   g_autoptr (GHashTable) wanted = g_hash_table_new_full (g_str_hash, g_str_equal, g_free, NULL);
   for (guint i = 0; slots && i < slots->len; i++)
     {
-      g_autofree char *stem = packed_stem (f, slots->pdata[i]);
-      g_hash_table_add (wanted, foreign_name (f, slots->pdata[i]));
+      const TlWeightSlot *slot = slots->pdata[i];
+      g_autofree char *stem = packed_stem (f, slot);
+      Shard *shard;
+      guint first, all;
+      if (stem ? !packed_fits (f, slot, stem, error) : !find_fitting (f, slot, &shard, &first, &all, error))
+        return FALSE;
+      g_hash_table_add (wanted, foreign_name (f, slot));
       for (const char *const *part = tl_packed_parts; stem && *part; part++)
         g_hash_table_add (wanted, g_strconcat (stem, *part, NULL));
     }
@@ -435,7 +465,7 @@ tl_hugging_face_open (const char *path, GError **error)
   f->source.descriptor = config.descriptor;
   f->names = config.names;
   f->quantised = config.quantised;
-  if (ok && check_unused (f, error)
+  if (ok && check_tensors (f, error)
       && tl_folder_tokenizer (path, f->name, json_node_get_object (root), &f->source.tokenizer, error))
     return &f->source;
   folder_free (&f->source);

@@ -3,7 +3,7 @@
  *
  * One entry of libFuzzer's form a target. Compiled with -DTL_LIBFUZZER and clang's -fsanitize=fuzzer it is a fuzzer of the
  * target named in $TL_FUZZ_TARGET; without, a driver that feeds each target its seed, cut off everywhere and with bytes
- * changed by a fixed generator ($TL_FUZZ_ROUNDS times, default 300). `fuzz-inputs --seeds FOLDER` writes the seeds for libFuzzer.
+ * changed by a fixed generator ($TL_FUZZ_ROUNDS times, default 100). `fuzz-inputs --seeds FOLDER` writes the seeds for libFuzzer.
  */
 #include <glib/gstdio.h>
 #include <stdint.h>
@@ -314,9 +314,9 @@ a_changed_seed_is_read_or_refused (gconstpointer data)
   g_autoptr (GBytes) seed = targets[target].seed ();
   const guint8 *bytes = g_bytes_get_data (seed, &size);
   feed_copy (target, bytes, size);
-  for (gsize cut = 0; cut < size; cut += 1 + size / 200)
+  for (gsize cut = 0; cut < size; cut += 1 + size / 60)
     feed_copy (target, bytes, cut);
-  for (guint64 i = rounds ? g_ascii_strtoull (rounds, NULL, 10) : 300; i-- > 0;)
+  for (guint64 i = rounds ? g_ascii_strtoull (rounds, NULL, 10) : 100; i-- > 0;)
     {
       g_autoptr (GByteArray) file = g_byte_array_sized_new (size + 256);
       g_byte_array_append (file, bytes, size);

@@ -223,6 +223,8 @@ test_bad_configs_are_named (Fixture *f, gconstpointer data)
     { "{\"model_type\":\"llama\"," SIZES ",\"quantization_config\":{}}", "quantization_config" },
     { "{\"model_type\":\"llama\"," SIZES ",\"num_key_value_heads\":3}", "n_heads" },
     { "{\"model_type\":\"llama\"," SIZES "}", "model.safetensors" },
+    { "{\"model_type\":\"tinyloop-looped\"," SIZES ",\"trained_loops\":[{}]}", "trained_loops" },
+    { "{\"model_type\":\"tinyloop-looped\"," SIZES ",\"trained_loops\":[2,-4294967295]}", "trained_loops" },
   };
   g_autofree char *config = g_build_filename (f->folder, "config.json", NULL);
   for (guint i = 0; i < G_N_ELEMENTS (rows); i++)
@@ -234,6 +236,37 @@ test_bad_configs_are_named (Fixture *f, gconstpointer data)
       if (!strstr (error->message, rows[i].expected))
         g_error ("message \"%s\" lacks \"%s\"", error->message, rows[i].expected);
       g_assert_false (g_file_test (f->out, G_FILE_TEST_EXISTS));
+    }
+}
+
+/* sizes of a config that the tensors do not have: named before anything of that size is allocated */
+static void
+test_claimed_sizes_are_compared (Fixture *f, gconstpointer data)
+{
+  static const struct { const char *field, *claim, *tensor; } rows[] = {
+    { "\"hidden_size\": ", "131072", "model.embed_tokens.weight" }, { "\"vocab_size\": ", "16777216", "model.embed_tokens.weight" },
+    { "\"intermediate_size\": ", "1048576", "mlp.gate_proj.weight" },
+  };
+  g_autofree char *src = g_build_filename (g_getenv ("TINYLOOP_TEST_GOLDENS"), "qwen3", NULL), *config = NULL, *weights = NULL;
+  g_autofree char *from = g_build_filename (src, "config.json", NULL), *to = g_build_filename (f->folder, "config.json", NULL);
+  g_autofree char *weights_from = g_build_filename (src, "model.safetensors", NULL);
+  g_autofree char *weights_to = g_build_filename (f->folder, "model.safetensors", NULL);
+  gsize size;
+  g_assert_true (g_file_get_contents (from, &config, NULL, NULL));
+  g_assert_true (g_file_get_contents (weights_from, &weights, &size, NULL));
+  g_assert_true (g_file_set_contents (weights_to, weights, size, NULL));
+  for (guint i = 0; i < G_N_ELEMENTS (rows); i++)
+    {
+      g_autoptr (GError) error = NULL;
+      const char *field = strstr (config, rows[i].field);
+      g_assert_nonnull (field);
+      const char *value = field + strlen (rows[i].field);
+      g_autofree char *changed = g_strdup_printf ("%.*s%s%s", (int) (value - config), config, rows[i].claim,
+          value + strspn (value, "0123456789"));
+      g_assert_true (g_file_set_contents (to, changed, -1, NULL));
+      g_assert_false (convert (f, f->folder, "none", 0, &error));
+      g_assert_error (error, TL_ERROR, TL_ERROR_BAD_FILE);
+      g_assert_nonnull (strstr (error->message, rows[i].tensor));
     }
 }
 
@@ -261,6 +294,7 @@ main (int argc, char **argv)
   ADD ("/import/shared-folders", test_shared_folders);
   ADD ("/import/packed-matrices", test_packed_matrices);
   ADD ("/import/bad-configs-are-named", test_bad_configs_are_named);
+  ADD ("/import/claimed-sizes-are-compared", test_claimed_sizes_are_compared);
   ADD ("/import/bad-options-are-named", test_bad_options_are_named);
   return g_test_run ();
 }
