@@ -156,8 +156,8 @@ forward_cancel (GCancellable *from, gpointer to)
   g_cancellable_cancel (to);
 }
 
-static TlTensor *
-score (TlModel *self, GBytes *ids, TlGenerateConfig *config, TlDeliver deliver, GCancellable *cancellable, GError **error)
+static TlScores *
+score (TlModel *self, GBytes *ids, TlGenerateConfig *config, TlScoreFunc func, GCancellable *cancellable, GError **error)
 {
   gsize n;
   const guint32 *tokens = tl_ids_from_bytes (ids, &n, error);
@@ -176,22 +176,32 @@ score (TlModel *self, GBytes *ids, TlGenerateConfig *config, TlDeliver deliver, 
   g_autoptr (GCancellable) own = g_cancellable_new ();
   gulong link = cancellable ? g_cancellable_connect (cancellable, G_CALLBACK (forward_cancel), g_object_ref (own),
       g_object_unref) : 0;
-  TlTensor *out = NULL;
+  TlScores *out = NULL;
   if (tl_model_core_enter (core, own, error)) {
-    out = tl_score_logits (run->backend, run->sequence, tokens, n, deliver, &run->options, own, error);
+    out = func (run->backend, run->sequence, tokens, n, &run->options, own, error);
     if (!tl_model_core_leave (core, own, out != NULL, error))
-      g_clear_pointer (&out, tl_tensor_unref);
+      g_clear_pointer (&out, tl_scores_unref);
   }
   if (cancellable)
     g_cancellable_disconnect (cancellable, link);
   return out;
 }
 
+/* of a score with a single result */
+static TlTensor *
+score_one (TlModel *self, GBytes *ids, TlGenerateConfig *config, TlScoreFunc func, GCancellable *cancellable,
+    GError **error)
+{
+  g_autoptr (TlScores) scores = score (self, ids, config, func, cancellable, error);
+  return scores ? tl_scores_get_tensor (scores, 0) : NULL;
+}
+
 TlTensor *
-tl_model_score_bytes (TlModel *self, GBytes *ids, TlGenerateConfig *config, GCancellable *cancellable, GError **error)
+tl_model_score_bytes (TlModel *self, GBytes *ids, TlGenerateConfig *config, GCancellable *cancellable,
+    GError **error)
 {
   g_return_val_if_fail (TL_IS_MODEL (self), NULL);
-  return score (self, ids, config, TL_DELIVER_ALL, cancellable, error);
+  return score_one (self, ids, config, tl_score_logits, cancellable, error);
 }
 
 TlTensor *
@@ -199,7 +209,39 @@ tl_model_score_last_bytes (TlModel *self, GBytes *ids, TlGenerateConfig *config,
     GError **error)
 {
   g_return_val_if_fail (TL_IS_MODEL (self), NULL);
-  return score (self, ids, config, TL_DELIVER_LAST, cancellable, error);
+  return score_one (self, ids, config, tl_score_last, cancellable, error);
+}
+
+TlTensor *
+tl_model_score_logit_lens_bytes (TlModel *self, GBytes *ids, TlGenerateConfig *config, GCancellable *cancellable,
+    GError **error)
+{
+  g_return_val_if_fail (TL_IS_MODEL (self), NULL);
+  return score_one (self, ids, config, tl_score_logit_lens, cancellable, error);
+}
+
+TlTensor *
+tl_model_score_trajectory_bytes (TlModel *self, GBytes *ids, TlGenerateConfig *config, GCancellable *cancellable,
+    GError **error)
+{
+  g_return_val_if_fail (TL_IS_MODEL (self), NULL);
+  return score_one (self, ids, config, tl_score_trajectory, cancellable, error);
+}
+
+TlScores *
+tl_model_score_with_uncertainty_bytes (TlModel *self, GBytes *ids, TlGenerateConfig *config, GCancellable *cancellable,
+    GError **error)
+{
+  g_return_val_if_fail (TL_IS_MODEL (self), NULL);
+  return score (self, ids, config, tl_score_with_uncertainty, cancellable, error);
+}
+
+TlScores *
+tl_model_score_with_consistency_bytes (TlModel *self, GBytes *ids, TlGenerateConfig *config, GCancellable *cancellable,
+    GError **error)
+{
+  g_return_val_if_fail (TL_IS_MODEL (self), NULL);
+  return score (self, ids, config, tl_score_with_consistency, cancellable, error);
 }
 
 /* --- figures of the weights --- */

@@ -13,7 +13,7 @@
 
 #include "decode/tl-generator.h"
 #include "grammar/tl-grammar.h"
-#include "score/tl-tensor.h"
+#include "score/tl-scores.h"
 #include "text/tl-tokenizer.h"
 
 G_BEGIN_DECLS
@@ -210,6 +210,73 @@ TL_API TlTensor *tl_model_score_bytes (TlModel *self, GBytes *ids, TlGenerateCon
  * Returns: (transfer full): float32 [vocab-size]
  */
 TL_API TlTensor *tl_model_score_last_bytes (TlModel *self, GBytes *ids, TlGenerateConfig *config,
+    GCancellable *cancellable, GError **error);
+
+/**
+ * tl_model_score_logit_lens_bytes:
+ * @self: a loaded model
+ * @ids: native int32 ids, T of them
+ * @config: (nullable): see tl_model_score_bytes(); L = its loops, or the model's default
+ * @cancellable: (nullable): polled once per loop
+ * @error: return location
+ *
+ * Logits of every position after every loop: entry l equals tl_model_score_bytes() with l + 1 loops, bit for bit. Errors:
+ * as tl_model_score_bytes().
+ *
+ * Returns: (transfer full): float32 [L × T × vocab-size]
+ */
+TL_API TlTensor *tl_model_score_logit_lens_bytes (TlModel *self, GBytes *ids, TlGenerateConfig *config,
+    GCancellable *cancellable, GError **error);
+
+/**
+ * tl_model_score_trajectory_bytes:
+ * @self: a loaded model
+ * @ids: native int32 ids, T of them
+ * @config: (nullable): see tl_model_score_bytes(); L = its loops, or the model's default
+ * @cancellable: (nullable): polled once per loop
+ * @error: return location
+ *
+ * The hidden state of every position behind the embedding, each pre block and each loop (behind the loop's own norm where
+ * the family has one). Errors: as tl_model_score_bytes().
+ *
+ * Returns: (transfer full): float32 [(1 + n-pre-blocks + L) × T × dim]
+ */
+TL_API TlTensor *tl_model_score_trajectory_bytes (TlModel *self, GBytes *ids, TlGenerateConfig *config,
+    GCancellable *cancellable, GError **error);
+
+/**
+ * tl_model_score_with_uncertainty_bytes:
+ * @self: a loaded model
+ * @ids: native int32 ids, T of them
+ * @config: (nullable): see tl_model_score_bytes(); L = its loops, or the model's default
+ * @cancellable: (nullable): polled once per loop
+ * @error: return location
+ *
+ * How much each further loop still changes the prediction. "logits": float32 [T × vocab-size] after the last loop; "kl":
+ * float32 [T × (L − 1)], entry l is KL(softmax after l + 2 loops ‖ softmax after l + 1 loops) in nats; "uncertainty":
+ * float32 [T], the mean of a position's kl, 0 when L is 1. Errors: as tl_model_score_bytes().
+ *
+ * Returns: (transfer full): the three tensors
+ */
+TL_API TlScores *tl_model_score_with_uncertainty_bytes (TlModel *self, GBytes *ids, TlGenerateConfig *config,
+    GCancellable *cancellable, GError **error);
+
+/**
+ * tl_model_score_with_consistency_bytes:
+ * @self: a loaded model
+ * @ids: native int32 ids, T of them
+ * @config: (nullable): see tl_model_score_bytes(); L = its loops, or the model's default
+ * @cancellable: (nullable): polled once per loop
+ * @error: return location
+ *
+ * From which depth on the likeliest id stays the same. "logits": float32 [T × vocab-size] after the last loop; "argmax":
+ * int32 [L × T], the likeliest id after every loop (the lowest on ties); "stable_from": int32 [T], the fewest loops from
+ * which on it is the final one, 1…L; "consistent": bool [T], whether it is so after every loop. Errors: as
+ * tl_model_score_bytes().
+ *
+ * Returns: (transfer full): the four tensors
+ */
+TL_API TlScores *tl_model_score_with_consistency_bytes (TlModel *self, GBytes *ids, TlGenerateConfig *config,
     GCancellable *cancellable, GError **error);
 
 /**

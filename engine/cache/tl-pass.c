@@ -337,6 +337,24 @@ run_whole (TlPass *pass, GCancellable *cancellable, GError **error)
   return TRUE;
 }
 
+/* logits of rows [skip, …) after every loop, row r to out + (loop * n + r - skip) * vocab_size; new rows of one stop */
+static gboolean
+run_lens (TlPass *pass, float *out, guint n, guint skip, GCancellable *cancellable, GError **error)
+{
+  gsize vocab = pass->backend->program->vocab_size;
+  if (!run_all (pass, TL_STAGE_PRE, cancellable, error))
+    return FALSE;
+  for (guint loop = 0; loop < pass->rows[0].stop; loop++)
+    {
+      for (guint r = skip; r < pass->n; r++)
+        pass->states_of[r].logits = out + ((gsize) loop * n + r - skip) * vocab;
+      if (!tl_pass_loops (pass, 1, cancellable, error) || !run_all (pass, TL_STAGE_POST, cancellable, error))
+        return FALSE;
+    }
+  commit (pass);
+  return TRUE;
+}
+
 /* an unfinished pass: pages beyond the length go, resumed rows get their copies back */
 static void
 undo (TlPass *pass)
@@ -419,7 +437,11 @@ run_chunk (TlBackend *backend, TlKvSequence *seq, const guint32 *tokens, guint a
         rows[j].trace = o->trace + (gsize) (i - skip) * tl_program_trace_length (p, loops) * p->d_model;
     }
   g_autoptr (TlPass) pass = pass_new (backend, rows, count, skip ? NULL : o->keep_states, error);
-  return pass && run_whole (pass, cancellable, error);
+  if (!pass || !o->lens)
+    return pass && run_whole (pass, cancellable, error);
+  guint known = at < skip ? skip - at : 0;      /* rows of this chunk that nobody wants */
+  float *out = o->lens + (gsize) (at + known - skip) * p->vocab_size;
+  return run_lens (pass, out, n - skip, known, cancellable, error);
 }
 
 /* everything again from the first token, in one batch; the sequence then holds what was computed */
@@ -448,7 +470,7 @@ run_sequence (TlBackend *backend, TlKvSequence *seq, const guint32 *tokens, guin
   TlProgram *p = backend->program;
   guint loops = o->loops ? o->loops : MAX (p->descriptor->loops_default, 1), old = tl_kv_sequence_length (seq);
   guint total = old + n;
-  if ((o->hidden || o->trace || o->keep_states) && !check_batches (backend, error))
+  if ((o->hidden || o->trace || o->lens || o->keep_states) && !check_batches (backend, error))
     return FALSE;
   g_autofree TlPassRow *rows = g_new0 (TlPassRow, n);
   g_autofree guint32 *all = g_new (guint32, total);
@@ -479,6 +501,12 @@ run_sequence (TlBackend *backend, TlKvSequence *seq, const guint32 *tokens, guin
 }
 
 gboolean
+tl_pass_lens_is_whole (const TlProgram *program)
+{
+  return tl_pass_cache_is_disabled () || tl_program_n_planes (program, TL_PLANES_CODA) > 0;
+}
+
+gboolean
 tl_pass_cache_is_disabled (void)
 {
   const char *value = g_getenv ("TINYLOOP_DISABLE_KV_CACHE");
@@ -496,6 +524,11 @@ tl_pass_run (TlBackend *backend, TlKvSequence *seq, const guint32 *tokens, guint
     return run_sequence (backend, seq, tokens, n, options, cancellable, error);
   if (options->uncached || tl_pass_cache_is_disabled ())
     return run_uncached (backend, seq, tokens, n, options, cancellable, error);
+  if (options->lens && tl_pass_lens_is_whole (backend->program))
+    {
+      g_return_val_if_fail (old == 0, FALSE);
+      chunk = n;
+    }
   for (guint at = 0; at < n; at += chunk)
     if (!run_chunk (backend, seq, tokens, at, MIN (chunk, n - at), n, 0, options, cancellable, error))
       {

@@ -34,7 +34,12 @@ typedef struct
   float *logits;                /* [1 or n][vocab_size], or NULL */
   float *hidden;                /* [1 or n][d_model]: the state after the last loop; or NULL */
   float *trace;                 /* [n][tl_program_trace_length][d_model] (every row), or NULL */
+  float *lens;                  /* [loops][n][vocab_size]: logits of every row after every loop; or NULL */
 } TlPassOptions;
+
+/* A row of a lens sees coda planes of its own depth. A sequence keeps those of one depth, so for programs with a coda the
+ * tokens of a lens go through in one piece and must be the sequence's first. */
+gboolean tl_pass_lens_is_whole (const TlProgram *program);
 
 /* Appends n tokens to the sequence and computes them. Errors: NO_MEMORY (needed and free bytes), INVALID_ARGUMENT (token
  * out of range, loops outside of min … max, n = 0), NUMERIC, CANCELLED (polled once per loop), UNSUPPORTED. After an error

@@ -8,7 +8,15 @@ struct _TlTensor
   gint ref_count;
   guint n_dims;
   gsize dims[TL_TENSOR_MAX_DIMS];
-  float *data;
+  gsize n_bytes;
+  TlTensorType type;
+  gpointer data;
+};
+
+static const struct { const char *name; gsize bytes; } types[] = {
+  [TL_TENSOR_FLOAT32] = { "float32", 4 },
+  [TL_TENSOR_INT32] = { "int32", 4 },
+  [TL_TENSOR_BOOL] = { "bool", 1 },
 };
 
 G_DEFINE_BOXED_TYPE (TlTensor, tl_tensor, tl_tensor_ref, tl_tensor_unref)
@@ -16,15 +24,24 @@ G_DEFINE_BOXED_TYPE (TlTensor, tl_tensor, tl_tensor_ref, tl_tensor_unref)
 TlTensor *
 tl_tensor_new (guint n_dims, const gsize *dims, GError **error)
 {
+  return tl_tensor_new_typed (TL_TENSOR_FLOAT32, n_dims, dims, error);
+}
+
+TlTensor *
+tl_tensor_new_typed (TlTensorType type, guint n_dims, const gsize *dims, GError **error)
+{
   g_return_val_if_fail (n_dims <= TL_TENSOR_MAX_DIMS, NULL);
-  gsize n = 1;
+  gsize n = types[type].bytes;
   gboolean fits = TRUE;
   for (guint i = 0; i < n_dims; i++)
     fits = fits && g_size_checked_mul (&n, n, dims[i]);
-  float *data = fits ? calloc (MAX (n, 1), sizeof (float)) : NULL;
+  gpointer data = fits ? calloc (MAX (n, 1), 1) : NULL;
   if (!data) {
-    g_set_error (error, TL_ERROR, TL_ERROR_NO_MEMORY, "no memory for a tensor of %" G_GSIZE_FORMAT " float32 values; "
-        "score fewer tokens at once", n);
+    g_autoptr (GString) shape = g_string_new (NULL);
+    for (guint i = 0; i < n_dims; i++)
+      g_string_append_printf (shape, "%s%" G_GSIZE_FORMAT, i ? " × " : "", dims[i]);
+    g_set_error (error, TL_ERROR, TL_ERROR_NO_MEMORY, "no memory for a tensor of %s %s; score fewer tokens at once",
+        shape->str, types[type].name);
     return NULL;
   }
 
@@ -33,6 +50,8 @@ tl_tensor_new (guint n_dims, const gsize *dims, GError **error)
   self->n_dims = n_dims;
   for (guint i = 0; i < n_dims; i++)
     self->dims[i] = dims[i];
+  self->type = type;
+  self->n_bytes = n;
   self->data = data;
   return self;
 }
@@ -56,7 +75,7 @@ tl_tensor_unref (TlTensor *self)
 const char *
 tl_tensor_get_dtype (TlTensor *self)
 {
-  return "float32";
+  return types[self->type].name;
 }
 
 guint
@@ -73,12 +92,18 @@ tl_tensor_get_dim (TlTensor *self, guint axis)
 }
 
 guint64
+tl_tensor_get_n_bytes (TlTensor *self)
+{
+  return self->n_bytes;
+}
+
+guint64
 tl_tensor_get_address (TlTensor *self)
 {
   return (guint64) (guintptr) self->data;
 }
 
-float *
+gpointer
 tl_tensor_get_data (TlTensor *self)
 {
   return self->data;

@@ -10,18 +10,22 @@ G_BEGIN_DECLS
 
 #define TL_TENSOR_MAX_DIMS 4
 
+/* how an element is stored; in public words a dtype's name */
+typedef enum { TL_TENSOR_FLOAT32, TL_TENSOR_INT32, TL_TENSOR_BOOL } TlTensorType;
+
 /**
  * TlTensor:
  *
- * An array of float32, row-major.
+ * An array, row-major.
  */
 typedef struct _TlTensor TlTensor;
 
 TL_API GType tl_tensor_get_type (void) G_GNUC_CONST;
 #define TL_TYPE_TENSOR (tl_tensor_get_type ())
 
-/* n_dims <= 4; zeroed; NULL with TL_ERROR_NO_MEMORY when there is no memory of that size */
+/* float32; n_dims <= 4; zeroed; NULL with TL_ERROR_NO_MEMORY when there is no memory of that size */
 TL_API TlTensor *tl_tensor_new (guint n_dims, const gsize *dims, GError **error);
+TlTensor *tl_tensor_new_typed (TlTensorType type, guint n_dims, const gsize *dims, GError **error);
 /**
  * tl_tensor_ref: (skip)
  * @self: a tensor
@@ -39,7 +43,7 @@ TL_API void tl_tensor_unref (TlTensor *self);
  * tl_tensor_get_dtype:
  * @self: a tensor
  *
- * Returns: (transfer none): "float32"
+ * Returns: (transfer none): "float32" (4 bytes an element), "int32" (4) or "bool" (1 byte, 0 or 1)
  */
 TL_API const char *tl_tensor_get_dtype (TlTensor *self);
 
@@ -61,6 +65,14 @@ TL_API guint tl_tensor_get_n_dims (TlTensor *self);
 TL_API guint64 tl_tensor_get_dim (TlTensor *self, guint axis);
 
 /**
+ * tl_tensor_get_n_bytes:
+ * @self: a tensor
+ *
+ * Returns: bytes of all its elements
+ */
+TL_API guint64 tl_tensor_get_n_bytes (TlTensor *self);
+
+/**
  * tl_tensor_get_address:
  * @self: a tensor
  *
@@ -72,9 +84,9 @@ TL_API guint64 tl_tensor_get_address (TlTensor *self);
  * tl_tensor_get_data: (skip)
  * @self: a tensor
  *
- * Returns: (transfer none): float32 in row-major order
+ * Returns: (transfer none): its elements in row-major order
  */
-TL_API float *tl_tensor_get_data (TlTensor *self);
+TL_API gpointer tl_tensor_get_data (TlTensor *self);
 
 G_DEFINE_AUTOPTR_CLEANUP_FUNC (TlTensor, tl_tensor_unref)
 

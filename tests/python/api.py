@@ -19,6 +19,7 @@ import tinyloop_py as tl
 
 DEMO = os.environ["TINYLOOP_DEMO"]
 GI = tl._engine.TinyLoop
+SCORES = ("score", "score_last", "score_logit_lens", "score_trajectory", "score_with_uncertainty", "score_with_consistency")
 
 
 class WithModel(unittest.TestCase):
@@ -190,10 +191,92 @@ class Scoring(WithModel):
         out = self.model.generate(self.prompt, max_tokens=1, loops=3)
         self.assertEqual(out[-1], int(self.model.score_last(self.prompt, loops=3).argmax()))
 
+    def test_the_lens_is_a_score_at_every_depth(self):
+        for p in (dict(), dict(chunk_size=2), dict(kv_mode="fp32", exact_activations=True), dict(cache_window=3)):
+            lens = self.model.score_logit_lens(self.prompt, loops=5, **p)
+            self.assertEqual((lens.shape, lens.dtype), ((5, *self.model.score(self.prompt).shape), np.float32))
+            for loops in range(1, 6):
+                np.testing.assert_array_equal(lens[loops - 1], self.model.score(self.prompt, loops=loops, **p))
+        self.assertTrue((lens[0] != lens[4]).any())
+
+    def test_the_trajectory_grows_with_the_loops(self):
+        c = self.model.config()
+        deep = self.model.score_trajectory(self.prompt, loops=4)
+        self.assertEqual((deep.shape, deep.dtype), ((1 + c["n_pre_blocks"] + 4, len(self.prompt), c["dim"]), np.float32))
+        np.testing.assert_array_equal(self.model.score_trajectory(self.prompt, loops=2), deep[:-2])
+        np.testing.assert_array_equal(self.model.score_trajectory(self.prompt, loops=4, chunk_size=2), deep)
+        for step in range(1, len(deep)):
+            self.assertTrue((deep[step] != deep[step - 1]).any(axis=1).all(), step)
+
+    def test_uncertainty_is_the_kl_between_depths(self):
+        out = self.model.score_with_uncertainty(self.prompt, loops=4)
+        self.assertEqual(sorted(out), ["kl", "logits", "uncertainty"])
+        self.assertEqual({a.dtype for a in out.values()}, {np.dtype(np.float32)})
+        lens = self.model.score_logit_lens(self.prompt, loops=4)
+        x = lens.astype(np.float64)
+        log_p = x - x.max(axis=-1, keepdims=True)
+        log_p -= np.log(np.exp(log_p).sum(axis=-1, keepdims=True))
+        kl = (np.exp(log_p[1:]) * (log_p[1:] - log_p[:-1])).sum(axis=-1).T
+        np.testing.assert_array_equal(out["logits"], lens[-1])
+        np.testing.assert_allclose(out["kl"], kl, rtol=1e-5, atol=1e-7)
+        np.testing.assert_allclose(out["uncertainty"], kl.mean(axis=1), rtol=1e-5, atol=1e-7)
+        self.assertGreater(out["kl"].min(), 0)
+        chunked = self.model.score_with_uncertainty(self.prompt, loops=4, chunk_size=2)
+        for name, array in out.items():
+            np.testing.assert_array_equal(array, chunked[name])
+
+    def test_consistency_is_about_the_likeliest_ids(self):
+        out = self.model.score_with_consistency(self.prompt, loops=4)
+        self.assertEqual({name: a.dtype.name for name, a in out.items()},
+                         {"logits": "float32", "argmax": "int32", "stable_from": "int32", "consistent": "bool"})
+        lens = self.model.score_logit_lens(self.prompt, loops=4)
+        np.testing.assert_array_equal(out["logits"], lens[-1])
+        np.testing.assert_array_equal(out["argmax"], lens.argmax(axis=-1))
+        for t, column in enumerate(out["argmax"].T.tolist()):
+            stable = [l for l in range(1, 5) if set(column[l - 1:]) == {column[-1]}]
+            self.assertEqual(int(out["stable_from"][t]), stable[0])
+            self.assertEqual(bool(out["consistent"][t]), len(set(column)) == 1)
+        self.assertGreater(len(set(out["stable_from"].tolist())), 1)
+        chunked = self.model.score_with_consistency(self.prompt, loops=4, chunk_size=2)
+        for name, array in out.items():
+            np.testing.assert_array_equal(array, chunked[name])
+
+    def test_one_loop_has_nothing_to_compare(self):
+        n = len(self.prompt)
+        uncertain = self.model.score_with_uncertainty(self.prompt, loops=1)
+        self.assertEqual(uncertain["kl"].shape, (n, 0))
+        np.testing.assert_array_equal(uncertain["uncertainty"], np.zeros(n))
+        self.assertTrue(self.model.score_with_consistency(self.prompt, loops=1)["consistent"].all())
+
+    def test_every_score_is_the_same_uncached(self):
+        def scores():
+            m, p = self.model, dict(loops=3)
+            return [m.score(self.prompt, **p), m.score_logit_lens(self.prompt, **p), m.score_trajectory(self.prompt, **p),
+                    *m.score_with_uncertainty(self.prompt, **p).values(), *m.score_with_consistency(self.prompt, **p).values()]
+        cached = scores()
+        tl._engine.GLib.setenv("TINYLOOP_DISABLE_KV_CACHE", "1", True)
+        try:
+            for a, b in zip(cached, scores()):
+                np.testing.assert_array_equal(a, b)
+        finally:
+            tl._engine.GLib.unsetenv("TINYLOOP_DISABLE_KV_CACHE")
+
+    def test_ranges(self):
+        for name in SCORES:
+            score = getattr(self.model, name)
+            for bad in (dict(loops=0), dict(loops=10 ** 6), dict(loops=1.5), dict(kv_mode="int3"), dict(chunk_size=-1)):
+                with self.subTest(name, bad=bad), self.assertRaises(ValueError):
+                    score(self.prompt, **bad)
+            for tokens in ([], [[1]], [1.5], [-1], [self.model.config()["vocab_size"]]):
+                with self.subTest(name, tokens=tokens), self.assertRaises(ValueError):
+                    score(tokens)
+            with self.assertRaisesRegex(RuntimeError, "max_seq_len"):
+                score([5] * (self.model.max_seq_len + 1))
+
     def test_a_tensor_outlives_its_model(self):
         with tl.Model(DEMO) as model:
-            last = model.score_last(self.prompt)
-        self.assertTrue(np.isfinite(last).all())
+            last, kl = model.score_last(self.prompt), model.score_with_uncertainty(self.prompt)["kl"]
+        self.assertTrue(np.isfinite(last).all() and np.isfinite(kl).all())
 
 
 class Processing(unittest.TestCase):
@@ -231,7 +314,7 @@ class Closing(unittest.TestCase):
             self.assertGreater(model.vram_usage_mb(), 0)
         model.close()
         for call in (lambda: model.generate([1]), lambda: model.generate_stream([1], None), lambda: model.score([1]),
-                     lambda: model.score_last([1]), model.config, model.vram_usage_mb, model.__enter__):
+                     *[lambda name=name: getattr(model, name)([1]) for name in SCORES], model.config, model.vram_usage_mb, model.__enter__):
             with self.assertRaisesRegex(RuntimeError, "^model was closed$"):
                 call()
 
@@ -291,7 +374,7 @@ class Interrupting(WithModel):
         self.assert_interrupted(GI.Model, "load", lambda: tl.load(DEMO))
 
     def test_ctrl_c_ends_a_score_and_the_model_goes_on(self):
-        for name in ("score", "score_last"):
+        for name in SCORES:
             self.assert_interrupted(GI.Model, name + "_bytes", lambda: getattr(self.model, name)(self.prompt))
         self.assertTrue(np.isfinite(self.model.score_last(self.prompt)).all())
 
@@ -370,7 +453,8 @@ class Package(unittest.TestCase):
 
     def test_help_says_what_there_is(self):
         text = pydoc.plain(pydoc.render_doc(tl))
-        for word in ("Grammar", "Model", "Tokenizer", "process_logits", "generate_stream", "score_last", "float32 [T, V]"):
+        for word in ("Grammar", "Model", "Tokenizer", "process_logits", "generate_stream", "score_last", "float32 [T, V]",
+                     "float32 [L, T, V]", "[1 + n_pre_blocks + L, T, D]", "[T, L - 1]", "stable_from int32"):
             self.assertIn(word, text)
         for name in tl.__all__:
             self.assertTrue(inspect.getdoc(getattr(tl, name)), name)

@@ -204,7 +204,43 @@ class Scoring(Case):
         values = array.array("f", last)
         self.assertEqual(out["argmax_last"], values.index(max(values)))
 
+    def descriptor(self):
+        return json.loads(self.done("inspect", DEMO, "--json"))["descriptor"]
+
+    def dims(self):
+        return self.descriptor()["dims"]
+
+    def score(self, what, *args):
+        out = json.loads(self.done("score", DEMO, "--tokens", "1,2,3", "--loops", "4", "--what", what, "--output", self.path(what),
+                                   "--json", *args))
+        tensors = tensors_of(self.path(what))
+        self.assertEqual(out["tensors"], {name: shape for name, (shape, _) in tensors.items()})
+        return tensors
+
+    def test_the_lens_is_a_score_at_every_depth(self):
+        for args in ([], ["--exact-activations"], ["--kv-mode", "fp32"]):
+            shape, lens = self.score("logit-lens", *args)["logit-lens"]
+            self.assertEqual(shape, [4, 3, self.dims()["vocab"]])
+            for loops in (1, 2, 4):
+                logits = self.score("logits", "--loops", str(loops), *args)["logits"][1]
+                self.assertEqual(lens[(loops - 1) * len(logits):loops * len(logits)], logits)
+
+    def test_every_kind_has_its_tensors(self):
+        dims, pre = self.dims(), self.descriptor()["stacks"]["pre"]
+        vocab = dims["vocab"]
+        shapes = {what: {name: shape for name, (shape, _) in self.score(what).items()}
+                  for what in ("trajectory", "uncertainty", "consistency")}
+        self.assertEqual(shapes["trajectory"], {"trajectory": [1 + pre + 4, 3, dims["d_model"]]})
+        self.assertEqual(shapes["uncertainty"], {"logits": [3, vocab], "kl": [3, 3], "uncertainty": [3]})
+        self.assertEqual(shapes["consistency"], {"logits": [3, vocab], "argmax": [4, 3], "stable_from": [3], "consistent": [3]})
+        out = self.score("consistency")
+        columns = array.array("i", out["argmax"][1])
+        for t, consistent in enumerate(out["consistent"][1]):
+            self.assertEqual(bool(consistent), len(set(columns[t::3])) == 1)
+        self.assertIn("kl [3, 3]", self.done("score", DEMO, "--tokens", "1,2,3", "--loops", "4", "--what", "uncertainty"))
+
     def test_wrong_values_are_named(self):
+        self.refused(1, ["loops"], "score", DEMO, "--tokens", "1", "--what", "logit-lens", "--loops", "99")
         self.refused(2, ["everything"], "score", DEMO, "--tokens", "1", "--what", "everything")
         self.refused(1, ["no/such"], "score", DEMO, "--tokens", "1", "--output", self.path("no/such"))
 

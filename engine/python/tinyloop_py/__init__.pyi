@@ -16,6 +16,17 @@ class Stream(TypedDict):
     finish_reason: str
     text: Optional[str]
 
+class Uncertainty(TypedDict):
+    logits: Floats
+    kl: Floats
+    uncertainty: Floats
+
+class Consistency(TypedDict):
+    logits: Floats
+    argmax: npt.NDArray[np.int32]
+    stable_from: npt.NDArray[np.int32]
+    consistent: npt.NDArray[np.bool_]
+
 class Tokenizer:
     vocab_size: int
     vocab_hash: str
@@ -57,6 +68,10 @@ class Model:
                         loops: Optional[int] = ..., **parameters: Any) -> Stream: ...
     def score(self, tokens: Ids, loops: Optional[int] = ..., **parameters: Any) -> Floats: ...
     def score_last(self, tokens: Ids, loops: Optional[int] = ..., **parameters: Any) -> Floats: ...
+    def score_logit_lens(self, tokens: Ids, loops: Optional[int] = ..., **parameters: Any) -> Floats: ...
+    def score_trajectory(self, tokens: Ids, loops: Optional[int] = ..., **parameters: Any) -> Floats: ...
+    def score_with_uncertainty(self, tokens: Ids, loops: Optional[int] = ..., **parameters: Any) -> Uncertainty: ...
+    def score_with_consistency(self, tokens: Ids, loops: Optional[int] = ..., **parameters: Any) -> Consistency: ...
 
 load = Model
 

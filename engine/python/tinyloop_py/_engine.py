@@ -59,13 +59,18 @@ class _Memory:
     def __init__(self, tensor):
         self._tensor = tensor
         self.__array_interface__ = {
-            "version": 3, "typestr": np.dtype(np.float32).str, "data": (tensor.get_address(), False),
+            "version": 3, "typestr": np.dtype(tensor.get_dtype()).str, "data": (tensor.get_address(), False),
             "shape": tuple(tensor.get_dim(i) for i in range(tensor.get_n_dims()))}
 
 
 def to_numpy(tensor):
-    """float32, without a copy"""
+    """an array of the tensor's type and shape, without a copy"""
     return np.asarray(_Memory(tensor))
+
+
+def scores_dict(scores):
+    """name -> array"""
+    return {scores.get_name(i): to_numpy(scores.get_tensor(i)) for i in range(scores.get_n())}
 
 
 def _in_thread(call):

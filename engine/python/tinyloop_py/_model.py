@@ -4,7 +4,8 @@ import time
 import warnings
 
 from ._config import make_config
-from ._engine import TinyLoop, from_bytes, ids_array, interruptible, python_errors, to_bytes, to_numpy
+from ._engine import (TinyLoop, from_bytes, ids_array, interruptible, python_errors, scores_dict, to_bytes,
+                      to_numpy)
 from ._tokenizer import Tokenizer
 
 
@@ -107,15 +108,45 @@ class Model:
     def _score(self, call, tokens, loops, parameters):
         self._check_open()
         ids, config = to_bytes(ids_array(tokens, "tokens")), make_config(loops=loops, **parameters)
-        return to_numpy(interruptible(lambda cancellable: call(ids, config, cancellable)))
+        return interruptible(lambda cancellable: call(ids, config, cancellable))
 
     def score(self, tokens, loops=None, **parameters):
-        """Logits of every position: float32 [T, V]."""
-        return self._score(self._model.score_bytes, tokens, loops, parameters)
+        """Logits of every position: float32 [T, V].
+
+        All score methods take `loops` (None = the model's default) and kv_mode, exact_activations, cache_window, state_seed,
+        chunk_size. ValueError: ids or parameters out of range; RuntimeError: more ids than max_seq_len, no memory, a closed
+        model. T is the number of tokens, V the vocabulary, L the loops, D the width.
+        """
+        return to_numpy(self._score(self._model.score_bytes, tokens, loops, parameters))
 
     def score_last(self, tokens, loops=None, **parameters):
         """Logits of the last position: float32 [V]."""
-        return self._score(self._model.score_last_bytes, tokens, loops, parameters)
+        return to_numpy(self._score(self._model.score_last_bytes, tokens, loops, parameters))
+
+    def score_logit_lens(self, tokens, loops=None, **parameters):
+        """Logits after every loop: float32 [L, T, V]; entry l equals score(tokens, loops=l + 1) bit for bit."""
+        return to_numpy(self._score(self._model.score_logit_lens_bytes, tokens, loops, parameters))
+
+    def score_trajectory(self, tokens, loops=None, **parameters):
+        """Hidden states behind the embedding, each pre block and each loop: float32 [1 + n_pre_blocks + L, T, D]."""
+        return to_numpy(self._score(self._model.score_trajectory_bytes, tokens, loops, parameters))
+
+    def score_with_uncertainty(self, tokens, loops=None, **parameters):
+        """How much each further loop changes the prediction, as a dict of float32 arrays.
+
+        logits [T, V] after the last loop; kl [T, L - 1], entry l is KL(after l + 2 loops || after l + 1 loops) in nats;
+        uncertainty [T], the mean of a position's kl (0 when L is 1).
+        """
+        return scores_dict(self._score(self._model.score_with_uncertainty_bytes, tokens, loops, parameters))
+
+    def score_with_consistency(self, tokens, loops=None, **parameters):
+        """From which depth on the likeliest id stays the same, as a dict of arrays.
+
+        logits float32 [T, V] after the last loop; argmax int32 [L, T], the likeliest id after every loop; stable_from int32
+        [T], the fewest loops (1 to L) from which on it is the final one; consistent bool [T], whether it is so after every
+        loop.
+        """
+        return scores_dict(self._score(self._model.score_with_consistency_bytes, tokens, loops, parameters))
 
 
 load = Model
