@@ -5,6 +5,7 @@
  */
 #include "gsttldecode-private.h"
 #include "tl-caps.h"
+#include "tl-constraint.h"
 #include "tl-token-meta.h"
 
 static GstClockTime
@@ -126,6 +127,8 @@ begin_in_engine (GstTlDecode *self, TlReply *reply, GError **error)
     return FALSE;
   }
   g_autoptr (GObject) config = config_for_prompt (self, reply);
+  if (!tl_constrain (config, model, reply->prompt, reply->options, error))
+    return FALSE;
   reply->engine = sequence ? begin_on_sequence (self, sequence, config, error)
       : begin_on_tokens (self, reply, model, config, error);
   if (!reply->engine)

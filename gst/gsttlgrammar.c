@@ -1,13 +1,18 @@
-/* gst/gsttlgrammar.c — tlgrammar: prompt tokens pass through; type=none is what this version knows.
+/* gst/gsttlgrammar.c — tlgrammar: writes the grammar that the reply must match on the prompts that pass.
  *
- * gst-launch-1.0 fdsrc ! tltokenize model-path=demo.tinyloop ! tlgrammar ! tldecode ! tldetokenize ! fdsink
+ * gst-launch-1.0 fdsrc ! tltokenize model-path=demo.tinyloop ! tlgrammar type=regex grammar="yes|no" ! tldecode ! tldetokenize ! fdsink
  *
- * Any other type is an element error in NULL→READY, so that nobody takes unconstrained text for constrained.
+ * A grammar that is wrong or of a type that is not there is an element error in NULL→READY, or before the next prompt when it
+ * was changed since, so that nobody takes unconstrained text for constrained.
  */
 #include "gsttlgrammar.h"
 #include "tl-caps.h"
+#include "tl-constraint.h"
+#include "tl-engine.h"
 #include "tl-model-context.h"
 #include "tl-properties.h"
+
+#include <string.h>
 
 static GstStaticPadTemplate sink_template =
 GST_STATIC_PAD_TEMPLATE ("sink", GST_PAD_SINK, GST_PAD_ALWAYS, GST_STATIC_CAPS (GST_TL_TOKENS_CAPS ("prompt")));
@@ -18,20 +23,96 @@ struct _GstTlGrammar
 {
   GstBaseTransform parent;
   TlModelHolder holder;
-  GstTlGrammarType type;        /* object lock, as the next two */
+  GstTlGrammarType type;        /* object lock, as the next three */
   char *grammar, *location;
+  gboolean changed;             /* since `source` was read */
+  char *source;                 /* checked; NULL: no constraint. The streaming thread's, or the state change's before it */
 };
 
 G_DEFINE_FINAL_TYPE (GstTlGrammar, gst_tl_grammar, GST_TYPE_BASE_TRANSFORM)
 GST_ELEMENT_REGISTER_DEFINE (tlgrammar, "tlgrammar", GST_RANK_NONE, GST_TYPE_TL_GRAMMAR)
 
+/* the grammar's text: the property's, or the file's without its last newline */
+static char *
+read_source (const char *grammar, const char *location, GError **error)
+{
+  char *text = NULL;
+  gsize length;
+
+  if (!grammar == !location)
+    g_set_error_literal (error, GST_CORE_ERROR, GST_CORE_ERROR_FAILED,
+        grammar ? "grammar and location are both set; set one" : "a grammar is needed; set grammar or location");
+  else if (grammar)
+    text = g_strdup (grammar);
+  else if (g_file_get_contents (location, &text, &length, error)) {
+    if (strlen (text) < length)
+      g_set_error (error, GST_CORE_ERROR, GST_CORE_ERROR_FAILED, "%s: NUL at byte %zu; a grammar is text", location,
+          strlen (text));
+    else if (length && text[length - 1] == '\n')
+      text[length - 1] = '\0';
+  }
+  if (error && *error)
+    g_clear_pointer (&text, g_free);
+  return text;
+}
+
+/* `source` of the properties as they are now; FALSE: an element error was posted */
+static gboolean
+update_source (GstTlGrammar *self)
+{
+  g_autoptr (GError) error = NULL;
+
+  GST_OBJECT_LOCK (self);
+  gboolean changed = self->changed;
+  GstTlGrammarType type = self->type;
+  g_autofree char *grammar = g_strdup (self->grammar), *location = g_strdup (self->location);
+  self->changed = FALSE;
+  GST_OBJECT_UNLOCK (self);
+  if (!changed)
+    return TRUE;
+  g_clear_pointer (&self->source, g_free);
+  if (type == TL_GRAMMAR_NONE)
+    return TRUE;
+  if (type != TL_GRAMMAR_REGEX) {
+    GST_ELEMENT_ERROR (self, CORE, NOT_IMPLEMENTED, ("%s: grammars of type %s are not available in this version; set type=regex or"
+            " type=none", GST_ELEMENT_NAME (self), type == TL_GRAMMAR_GBNF ? "gbnf" : "json-schema"), (NULL));
+  } else {
+    g_autofree char *source = read_source (grammar, location, &error);
+    g_autoptr (GObject) compiled = source ? tl_engine_grammar_new (NULL, "regex", source, &error) : NULL;
+
+    if (compiled) {
+      self->source = g_steal_pointer (&source);
+      return TRUE;
+    }
+    GST_ELEMENT_ERROR (self, RESOURCE, SETTINGS, ("%s: %s", GST_ELEMENT_NAME (self), error->message), (NULL));
+  }
+  GST_OBJECT_LOCK (self);
+  self->changed = TRUE;         /* an error again, not a prompt without its grammar */
+  GST_OBJECT_UNLOCK (self);
+  return FALSE;
+}
+
 static GstFlowReturn
 gst_tl_grammar_transform_ip (GstBaseTransform *trans, GstBuffer *buffer)
 {
+  GstTlGrammar *self = GST_TL_GRAMMAR (trans);
+
+  if (!update_source (self))
+    return GST_FLOW_ERROR;
+  if (self->source)
+    tl_constraint_meta_add (buffer, "regex", self->source);
+  return GST_FLOW_OK;
+}
+
+/* takes @buffer */
+static GstFlowReturn
+gst_tl_grammar_submit (GstBaseTransform *trans, gboolean is_discont, GstBuffer *buffer)
+{
   if (gst_pad_has_current_caps (GST_BASE_TRANSFORM_SINK_PAD (trans)))
-    return GST_FLOW_OK;
+    return GST_BASE_TRANSFORM_CLASS (gst_tl_grammar_parent_class)->submit_input_buffer (trans, is_discont, buffer);
   GST_ELEMENT_ERROR (trans, CORE, NEGOTIATION, ("%s: data without caps; put tltokenize before it",
           GST_ELEMENT_NAME (trans)), (NULL));
+  gst_buffer_unref (buffer);
   return GST_FLOW_NOT_NEGOTIATED;
 }
 
@@ -79,12 +160,7 @@ gst_tl_grammar_change_state (GstElement *element, GstStateChange transition)
 {
   GstTlGrammar *self = GST_TL_GRAMMAR (element);
 
-  if (transition == GST_STATE_CHANGE_NULL_TO_READY && self->type != TL_GRAMMAR_NONE) {
-    GST_ELEMENT_ERROR (self, CORE, NOT_IMPLEMENTED,
-        ("%s: grammars are not available in this version; set type=none", GST_ELEMENT_NAME (self)), (NULL));
-    return GST_STATE_CHANGE_FAILURE;
-  }
-  if (transition == GST_STATE_CHANGE_NULL_TO_READY && !tl_model_holder_open (&self->holder))
+  if (transition == GST_STATE_CHANGE_NULL_TO_READY && !(update_source (self) && tl_model_holder_open (&self->holder)))
     return GST_STATE_CHANGE_FAILURE;
   GstStateChangeReturn ret = GST_ELEMENT_CLASS (gst_tl_grammar_parent_class)->change_state (element, transition);
   if (transition == GST_STATE_CHANGE_READY_TO_NULL)
@@ -108,6 +184,7 @@ gst_tl_grammar_set_property (GObject *object, guint id, const GValue *value, GPa
     case TL_PROP_LOCATION: g_free (self->location); self->location = g_value_dup_string (value); break;
     default: G_OBJECT_WARN_INVALID_PROPERTY_ID (object, id, pspec);
   }
+  self->changed = TRUE;
   GST_OBJECT_UNLOCK (self);
 }
 
@@ -137,6 +214,7 @@ gst_tl_grammar_finalize (GObject *object)
 
   g_free (self->grammar);
   g_free (self->location);
+  g_free (self->source);
   tl_model_holder_clear (&self->holder);
   G_OBJECT_CLASS (gst_tl_grammar_parent_class)->finalize (object);
 }
@@ -154,8 +232,8 @@ gst_tl_grammar_class_init (GstTlGrammarClass *klass)
   tl_properties_install (object, TL_ON_GRAMMAR);
   element->change_state = gst_tl_grammar_change_state;
   element->set_context = gst_tl_grammar_set_context;
+  trans->submit_input_buffer = gst_tl_grammar_submit;
   trans->transform_ip = gst_tl_grammar_transform_ip;
-  trans->transform_ip_on_passthrough = TRUE;
   trans->set_caps = gst_tl_grammar_set_caps;
   trans->transform_caps = gst_tl_grammar_transform_caps;
   trans->accept_caps = gst_tl_grammar_accept_caps;
@@ -170,6 +248,5 @@ static void
 gst_tl_grammar_init (GstTlGrammar *self)
 {
   tl_model_holder_init (&self->holder, GST_ELEMENT (self));
-  gst_base_transform_set_passthrough (GST_BASE_TRANSFORM (self), TRUE);
   gst_base_transform_set_qos_enabled (GST_BASE_TRANSFORM (self), FALSE);
 }

@@ -158,6 +158,18 @@ tl_engine_config_new (void)
 }
 
 GObject *
+tl_engine_grammar_new (GObject *model, const char *kind, const char *source, GError **error)
+{
+  if (!g_str_equal (kind, "regex")) {
+    g_set_error (error, TL_ERROR, TL_ERROR_UNSUPPORTED, "a grammar of type '%.20s' is not available; use regex", kind);
+    return NULL;
+  }
+  TlGrammar *grammar = model ? tl_model_compile_regex (TL_MODEL (model), source, error)
+      : tl_grammar_new_regex (source, -1, TL_REGEX_NONE, error);
+  return grammar ? G_OBJECT (grammar) : NULL;
+}
+
+GObject *
 tl_engine_conversation_new (GObject *model, GError **error)
 {
   return G_OBJECT (tl_conversation_new (TL_MODEL (model)));

@@ -69,6 +69,10 @@ typedef struct
 /* one property per parameter of generation, by the names in the table of gst/tl-properties.c; `stop` is a GStrv */
 GObject *tl_engine_config_new (void);
 
+/* what a reply must match, for the property `grammar` of a config; kind: "regex". model: or NULL, then it is only checked.
+ * Errors name what is wrong and its byte */
+GObject *tl_engine_grammar_new (GObject *model, const char *kind, const char *source, GError **error);
+
 /* conversations and sequences are objects, so that buffers can carry them */
 GObject *tl_engine_conversation_new (GObject *model, GError **error);
 /* keeps the first n_tokens of the last committed reply */

@@ -3,6 +3,7 @@
  * Called by tldecode (tokens), tldetokenize (tokens in, text out) and tlsink.
  */
 #include "tl-token-meta.h"
+#include "tl-constraint.h"
 #include "tl-prompt.h"
 
 void
@@ -15,6 +16,7 @@ tl_token_meta_register (void)
     return;
   gst_meta_register_custom (TL_TOKEN_META, no_tags, NULL, NULL, NULL);
   gst_meta_register_custom (TL_TEXT_META, no_tags, NULL, NULL, NULL);
+  gst_meta_register_custom (TL_CONSTRAINT_META, no_tags, NULL, NULL, NULL);
   gst_meta_register_custom (TL_SEQUENCE_META, no_tags, NULL, NULL, NULL);
   g_once_init_leave (&done, 1);
 }

@@ -112,8 +112,10 @@ check("a device that is not there", f"tlgenerate model-path={quoted(MODEL)} devi
 check("more loops than the model takes", f"tlgenerate model-path={quoted(MODEL)} loops=900 ! fakesink", [COMMAND], "loops", "900", "1…8")
 check("a chat template that is not known", f"tlgenerate model-path={quoted(MODEL)} chat-template=nonsense ! fakesink", [COMMAND],
       "nonsense", "use auto")
-check("a grammar, which is not there yet", f"tlgenerate model-path={quoted(MODEL)} type=regex grammar=a ! fakesink", [COMMAND],
-      "grammars", "type=none")
+check("a grammar type that is not there", f"tlgenerate model-path={quoted(MODEL)} type=gbnf grammar=a ! fakesink", [COMMAND],
+      "gbnf", "type=regex")
+check("a grammar that is wrong", f"tlgenerate model-path={quoted(MODEL)} type=regex grammar=\"a(b\" ! fakesink", [COMMAND],
+      "regex: byte 1")
 check("bytes without caps into tldecode", f"tldecode model-path={quoted(MODEL)} ! fakesink", [COMMAND], "without caps", "tltokenize",
       source="appsrc name=a format=time ! ")
 check("bytes without caps into tlgrammar", f"tlgrammar ! tldecode model-path={quoted(MODEL)} ! fakesink", [COMMAND], "without caps",

@@ -13,7 +13,7 @@ typedef struct { GObjectClass parent; } FakeModelClass;
 GType fake_model_get_type (void);
 G_DEFINE_TYPE (FakeModel, fake_model, G_TYPE_OBJECT)
 
-typedef struct { GObject parent; guint max_tokens, numbers[16]; guint64 seed; double reals[16]; gboolean ignore_eos; char **stop; } FakeConfig;
+typedef struct { GObject parent; guint max_tokens, numbers[16]; guint64 seed; double reals[16]; gboolean ignore_eos; char **stop; GObject *grammar; } FakeConfig;
 typedef struct { GObjectClass parent; } FakeConfigClass;
 GType fake_config_get_type (void);
 G_DEFINE_TYPE (FakeConfig, fake_config, G_TYPE_OBJECT)
@@ -36,6 +36,7 @@ static GCond changed;
 static GPtrArray *script;
 static int fail_at = -1, block_at = -1;
 static gboolean blocked, load_blocked;
+static char *grammar;
 static guint committed, truncated, loads, models, replies, sequences, updates;
 
 #define SPECIAL_EOS 9999
@@ -65,6 +66,7 @@ guint fake_engine_loads (void) { return loads; }
 guint fake_engine_models_alive (void) { return models; }
 guint fake_engine_replies_alive (void) { return replies; }
 guint fake_engine_sequences_alive (void) { return sequences; }
+const char *fake_engine_grammar (void) { return grammar; }
 guint fake_engine_updates (void) { return updates; }
 
 void
@@ -225,6 +227,8 @@ config_set (GObject *object, guint id, const GValue *value, GParamSpec *pspec)
     c->seed = g_value_get_uint64 (value);
   else if (G_IS_PARAM_SPEC_BOOLEAN (pspec))
     c->ignore_eos = g_value_get_boolean (value);
+  else if (G_IS_PARAM_SPEC_OBJECT (pspec))
+    g_set_object (&c->grammar, g_value_get_object (value));
   else {
     g_strfreev (c->stop);
     c->stop = g_value_dup_boxed (value);
@@ -244,6 +248,8 @@ config_get (GObject *object, guint id, GValue *value, GParamSpec *pspec)
     g_value_set_uint64 (value, c->seed);
   else if (G_IS_PARAM_SPEC_BOOLEAN (pspec))
     g_value_set_boolean (value, c->ignore_eos);
+  else if (G_IS_PARAM_SPEC_OBJECT (pspec))
+    g_value_set_object (value, c->grammar);
   else
     g_value_set_boxed (value, c->stop);
 }
@@ -252,6 +258,7 @@ static void
 config_finalize (GObject *object)
 {
   g_strfreev (((FakeConfig *) object)->stop);
+  g_clear_object (&((FakeConfig *) object)->grammar);
   G_OBJECT_CLASS (fake_config_parent_class)->finalize (object);
 }
 
@@ -273,9 +280,24 @@ fake_config_class_init (FakeConfigClass *klass)
   g_object_class_install_property (object, id++, g_param_spec_uint64 ("seed", NULL, NULL, 0, G_MAXUINT64, 0, G_PARAM_READWRITE));
   g_object_class_install_property (object, id++, g_param_spec_boolean ("ignore-eos", NULL, NULL, FALSE, G_PARAM_READWRITE));
   g_object_class_install_property (object, id++, g_param_spec_boxed ("stop", NULL, NULL, G_TYPE_STRV, G_PARAM_READWRITE));
+  g_object_class_install_property (object, id++, g_param_spec_object ("grammar", NULL, NULL, G_TYPE_OBJECT, G_PARAM_READWRITE));
 }
 
 static void fake_config_init (FakeConfig *self) { self->numbers[1] = 64; }
+
+/* "(…" has no end; any other pattern is a grammar */
+GObject *
+tl_engine_grammar_new (GObject *model, const char *kind, const char *source, GError **error)
+{
+  if (g_str_has_prefix (source, "(") || !g_str_equal (kind, "regex")) {
+    g_set_error (error, G_IO_ERROR, G_IO_ERROR_INVALID_ARGUMENT, "%s: byte 0: a bracket has no end", kind);
+    return NULL;
+  }
+  GObject *made = g_object_new (G_TYPE_OBJECT, NULL);
+  g_object_set_data_full (made, "source", g_strdup (source), g_free);
+  return made;
+}
+
 GObject *tl_engine_config_new (void) { return g_object_new (fake_config_get_type (), NULL); }
 
 static void fake_conversation_class_init (FakeConversationClass *klass) { }
@@ -358,7 +380,8 @@ reply_new (FakeConversation *conversation, gsize n_ids, GObject *config)
 {
   TlEngineReply *reply = g_new0 (TlEngineReply, 1);
   *reply = (TlEngineReply) { g_object_ref (conversation), n_ids, 0, ((FakeConfig *) config)->numbers[1] };
-  SET (replies++);
+  GObject *given = ((FakeConfig *) config)->grammar;
+  SET (replies++; g_free (grammar); grammar = given ? g_strdup (g_object_get_data (given, "source")) : NULL);
   return reply;
 }
 

@@ -19,4 +19,5 @@ guint fake_engine_models_alive (void);
 guint fake_engine_models_left (void);           /* … once loaders had time to let go */
 guint fake_engine_replies_alive (void);
 guint fake_engine_sequences_alive (void);
+const char *fake_engine_grammar (void);         /* of the reply that was begun last, or NULL */
 guint fake_engine_updates (void);               /* of how the next token is drawn */

@@ -6,6 +6,7 @@
 Prints TAP; run by meson with the plugin that was just built.
 """
 import os
+import re
 import sys
 
 PLUGIN, MODEL = sys.argv[1:3]
@@ -62,6 +63,17 @@ for chain in "tlprefill ! tldecode", "queue ! tlprefill chunk-size=3 ! queue ! t
     check(f"{chain}: the same replies", got == plain, got)
 exact, prefilled = replies(f"tldecode kv-mode=fp32 ! {TEXT}"), replies(f"tlprefill kv-mode=fp32 ! tldecode ! {TEXT}")
 check("the prefilling element decides kv-mode", exact == prefilled, (exact, prefilled))
+
+INTENT = r'\{"intent":"(on|off)","n":[0-9]{1,2}\}'
+
+
+def bound(pipe):
+    pipe.get_by_name("g").set_property("grammar", INTENT)
+
+
+for chain in "tlgrammar name=g type=regex ! tldecode", "tlgrammar name=g type=regex ! tlprefill ! tldecode temperature=2":
+    got = replies(f"{chain} ! {TEXT}", bound)
+    check(f"{chain}: replies match", got and len(got[0]) == 2 and all(re.fullmatch(INTENT, text) for text in got[0]), got)
 
 hot = "temperature=3 seed=11"
 sampled = replies(f"tldecode {hot} ! {TEXT}")

@@ -24,6 +24,7 @@ U64, UINT, STRING = "guint64", "guint", "gchararray"
 FIGURES = {"prompt-id": U64, "reason": STRING, "tokens": UINT, "prompt-tokens": UINT, "cached": UINT, "loops": UINT,
            "ttft": U64, "duration": U64, "tokens-per-second": "gdouble", "prefill-ms": "gdouble", "load-ms": "gdouble"}
 LIMIT = 60 * Gst.SECOND
+prompts = []     # what came to tldecode in the last run
 results = []
 
 
@@ -44,7 +45,7 @@ def watch(element, pad_name, seen):
     def on_item(pad, info):
         if info.type & Gst.PadProbeType.BUFFER:
             buffer = info.get_buffer()
-            for name in ("GstTlTokenMeta", "GstTlTextMeta"):
+            for name in ("GstTlTokenMeta", "GstTlTextMeta", "GstTlConstraintMeta"):
                 meta = buffer.get_custom_meta(name)
                 if meta:
                     seen.append((name, meta.get_structure().copy(), buffer.get_size()))
@@ -56,14 +57,16 @@ def watch(element, pad_name, seen):
     element.get_static_pad(pad_name).add_probe(Gst.PadProbeType.BUFFER | Gst.PadProbeType.EVENT_DOWNSTREAM, on_item)
 
 
-def run(options=None):
+def run(options=None, before_decode=""):
     """-> (decode's pad, detokenize's pad, messages, caps)"""
     pipe = Gst.parse_launch("appsrc name=a format=time caps=text/x-raw,format=utf8 ! tltokenize model-path=\"" + MODEL +
-                            "\" ! tldecode name=d ! tldetokenize name=t ! fakesink async=false")
+                            f"\" ! {before_decode} tldecode name=d ! tldetokenize name=t ! fakesink async=false")
     tokens, texts, messages = [], [], []
+    prompts.clear()
     decode, text = pipe.get_by_name("d"), pipe.get_by_name("t")
     watch(decode, "src", tokens)
     watch(text, "src", texts)
+    watch(decode, "sink", prompts)
     source = pipe.get_by_name("a")
     pipe.set_state(Gst.State.PLAYING)
     if options:
@@ -110,5 +113,15 @@ _, _, messages, _ = run(options)
 told = [s for s in messages if s.get_name() == "tinyloop-generation"]
 check("options made in Python hold for the prompt", bool(told) and told[0].get_string("reason") == "length"
       and told[0].get_uint("tokens")[1] == 2, told and told[0].to_string())
+_, _, messages, _ = run(before_decode="tlgrammar type=regex grammar=[ab]{3} !")
+metas = [s for name, s, _ in prompts if name == "GstTlConstraintMeta"]
+check("a prompt says its grammar", len(metas) == 1 and types(metas[0]) == {"kind": STRING, "source": STRING, "hash": STRING}
+      and metas[0].get_string("source") == "[ab]{3}", prompts)
+told = [s for s in messages if s.get_name() == "tinyloop-generation"]
+check("and the reply ends with it", bool(told) and told[0].get_string("reason") == "grammar-complete", told)
+options = Gst.Structure.new_empty("tinyloop/prompt-options")
+options.set_value("grammar", "a{4}")
+_, texts, _, _ = run(options)
+check("a grammar made in Python holds for the prompt", sum(size for name, _, size in texts if name == "GstTlTextMeta") == 4, texts)
 print(f"1..{len(results)}")
 sys.exit(not all(results))
