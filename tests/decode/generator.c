@@ -158,6 +158,65 @@ test_an_error_stays (void)
   g_assert_cmpuint (s.n_runs, ==, 2);
 }
 
+/* id i < 14 spells 'a' + i, 14 ends a reply, 15 spells nothing */
+static TlMatcher *
+matcher_of (const char *regex)
+{
+  const gint32 end = 14;
+  gint32 table[VOCAB + 1];
+  for (guint i = 0; i <= VOCAB; i++)
+    table[i] = MIN (i, 14);
+  g_autoptr (GBytes) bytes = g_bytes_new_static ("abcdefghijklmn", 14), offsets = g_bytes_new (table, sizeof table);
+  g_autoptr (GBytes) ends = g_bytes_new (&end, sizeof end);
+  g_autoptr (TlTokenTrie) trie = tl_token_trie_new (bytes, offsets, ends, NULL);
+  g_autoptr (TlGrammar) grammar = tl_grammar_new_regex (regex, -1, TL_REGEX_NONE, NULL);
+  g_assert_true (tl_grammar_set_vocabulary (grammar, trie, NULL));
+  return tl_grammar_create_matcher (grammar, NULL);
+}
+
+static TlGeneration *
+generate_by (const char *regex, guint max_tokens, gboolean ignore_eos, GError **error)
+{
+  const guint32 prompt[] = { 1, 2, 3 };
+  Script s = { .soft = TRUE };
+  TlGeneratorSource source = { .run = run_script, .data = &s, .vocab_size = VOCAB, .loops = 2, .matcher = matcher_of (regex) };
+  g_autoptr (TlGenerateConfig) config = config_of (max_tokens);
+  g_object_set (config, "ignore-eos", ignore_eos, "temperature", 1.0, NULL);
+  g_autoptr (TlGenerator) g = tl_generator_new (&source, prompt, 3, 0, 3, config, max_tokens);
+  return tl_generator_run (g, NULL, error);
+}
+
+static void
+test_a_grammar_without_a_tokenizer (void)
+{
+  static const struct { const char *regex; guint max_tokens; TlFinishReason finish; gint32 first, last; } cases[] = {
+    { "[c-e]{4}", 9, TL_FINISH_GRAMMAR_COMPLETE, 2, 4 },
+    { "[c-e]{4}", 4, TL_FINISH_GRAMMAR_COMPLETE, 2, 4 },        /* complete comes before length */
+    { "[c-e]{4}", 3, TL_FINISH_LENGTH, 2, 4 },
+    { "b*", 200, TL_FINISH_EOS, 1, 1 },
+  };
+  for (guint i = 0; i < 2 * G_N_ELEMENTS (cases); i++) {
+    guint n = i / 2;
+    g_autoptr (TlGeneration) result = generate_by (cases[n].regex, cases[n].max_tokens, i % 2, NULL);
+    gsize size;
+    const gint32 *ids = g_bytes_get_data (tl_generation_get_tokens_bytes (result), &size);
+    g_assert_cmpint (tl_generation_get_finish_reason (result), ==, cases[n].finish);
+    for (gsize k = 3; k < size / sizeof *ids; k++)
+      g_assert_true ((ids[k] >= cases[n].first && ids[k] <= cases[n].last)
+          || (cases[n].finish == TL_FINISH_EOS && ids[k] == 14 && k + 1 == size / sizeof *ids));
+  }
+}
+
+static void
+test_a_dead_end_is_an_error (void)
+{
+  g_autoptr (GError) error = NULL;
+  g_assert_null (generate_by ("abz", 9, FALSE, &error));        /* no token spells z */
+  g_assert_error (error, TL_ERROR, TL_ERROR_DEAD_END);
+  g_autoptr (TlGeneration) cut = generate_by ("abz", 2, FALSE, NULL);
+  g_assert_cmpint (tl_generation_get_finish_reason (cut), ==, TL_FINISH_LENGTH);
+}
+
 static void
 test_ranges_are_checked (void)
 {
@@ -193,6 +252,8 @@ main (int argc, char **argv)
   g_test_add_func ("/generator/a-stop-never-reaches-into-the-prompt", test_a_stop_never_reaches_into_the_prompt);
   g_test_add_func ("/generator/cancel-ends-between-passes", test_cancel_ends_between_passes);
   g_test_add_func ("/generator/an-error-stays", test_an_error_stays);
+  g_test_add_func ("/generator/a-grammar-without-a-tokenizer", test_a_grammar_without_a_tokenizer);
+  g_test_add_func ("/generator/a-dead-end-is-an-error", test_a_dead_end_is_an_error);
   g_test_add_func ("/config/ranges-are-checked", test_ranges_are_checked);
   return g_test_run ();
 }
