@@ -462,6 +462,27 @@ run_uncached (TlBackend *backend, TlKvSequence *seq, const guint32 *tokens, guin
   return TRUE;
 }
 
+/* the last n positions' logits after every loop: as many runs, no position deeper than the loop that is asked for */
+static gboolean
+run_sequence_lens (TlBackend *backend, TlSequenceRun run, guint n, guint loops, float *lens, GCancellable *cancellable,
+  GError **error)
+{
+  gsize vocab = backend->program->vocab_size, count = (gsize) n * vocab;
+  g_autofree guint *depths = g_new (guint, run.n);
+  g_autofree float *logits = g_new (float, run.n * vocab);
+  const guint *full = run.depths;
+  run.depths = depths;
+  for (guint loop = 0; loop < loops; loop++)
+    {
+      for (guint i = 0; i < run.n; i++)
+        depths[i] = MIN (full[i], loop + 1);
+      if (!backend->klass->run_sequence (backend, &run, logits, cancellable, error))
+        return FALSE;
+      memcpy (lens + loop * count, logits + (run.n - n) * vocab, count * sizeof (float));
+    }
+  return TRUE;
+}
+
 /* On a device without a cache: the sequence holds tokens and depths, no pages. */
 static gboolean
 run_sequence (TlBackend *backend, TlKvSequence *seq, const guint32 *tokens, guint n, const TlPassOptions *o,
@@ -470,7 +491,7 @@ run_sequence (TlBackend *backend, TlKvSequence *seq, const guint32 *tokens, guin
   TlProgram *p = backend->program;
   guint loops = o->loops ? o->loops : MAX (p->descriptor->loops_default, 1), old = tl_kv_sequence_length (seq);
   guint total = old + n;
-  if ((o->hidden || o->trace || o->lens || o->keep_states) && !check_batches (backend, error))
+  if ((o->hidden || o->trace || o->keep_states) && !check_batches (backend, error))
     return FALSE;
   g_autofree TlPassRow *rows = g_new0 (TlPassRow, n);
   g_autofree guint32 *all = g_new (guint32, total);
@@ -488,6 +509,7 @@ run_sequence (TlBackend *backend, TlKvSequence *seq, const guint32 *tokens, guin
     }
   TlSequenceRun run = { all, total, depths, tl_kv_sequence_window (seq), tl_kv_sequence_mode (seq), initial };
   if (!check_rows (backend, rows, n, FALSE, error)
+      || (o->lens && !run_sequence_lens (backend, run, n, loops, o->lens, cancellable, error))
       || !backend->klass->run_sequence (backend, &run, logits, cancellable, error))
     return FALSE;
   for (guint i = 0; i < n; i++)
@@ -501,9 +523,10 @@ run_sequence (TlBackend *backend, TlKvSequence *seq, const guint32 *tokens, guin
 }
 
 gboolean
-tl_pass_lens_is_whole (const TlProgram *program)
+tl_pass_lens_is_whole (TlBackend *backend)
 {
-  return tl_pass_cache_is_disabled () || tl_program_n_planes (program, TL_PLANES_CODA) > 0;
+  return backend->klass->run_sequence || tl_pass_cache_is_disabled ()
+      || tl_program_n_planes (backend->program, TL_PLANES_CODA) > 0;
 }
 
 gboolean
@@ -524,7 +547,7 @@ tl_pass_run (TlBackend *backend, TlKvSequence *seq, const guint32 *tokens, guint
     return run_sequence (backend, seq, tokens, n, options, cancellable, error);
   if (options->uncached || tl_pass_cache_is_disabled ())
     return run_uncached (backend, seq, tokens, n, options, cancellable, error);
-  if (options->lens && tl_pass_lens_is_whole (backend->program))
+  if (options->lens && tl_pass_lens_is_whole (backend))
     {
       g_return_val_if_fail (old == 0, FALSE);
       chunk = n;

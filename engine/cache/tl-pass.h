@@ -38,8 +38,9 @@ typedef struct
 } TlPassOptions;
 
 /* A row of a lens sees coda planes of its own depth. A sequence keeps those of one depth, so for programs with a coda the
- * tokens of a lens go through in one piece and must be the sequence's first. */
-gboolean tl_pass_lens_is_whole (const TlProgram *program);
+ * tokens of a lens go through in one piece and must be the sequence's first. True also where chunks would only make everything
+ * be recomputed: without a cache. */
+gboolean tl_pass_lens_is_whole (TlBackend *backend);
 
 /* Appends n tokens to the sequence and computes them. Errors: NO_MEMORY (needed and free bytes), INVALID_ARGUMENT (token
  * out of range, loops outside of min … max, n = 0), NUMERIC, CANCELLED (polled once per loop), UNSUPPORTED. After an error

@@ -37,7 +37,7 @@ measure_chunks (TlBackend *backend, TlKvSequence *seq, const guint32 *tokens, co
     float *logits, Measure measure, gpointer data, GCancellable *cancellable, GError **error)
 {
   guint n = shape->n_rows, chunk = options->chunk ? options->chunk : 128;
-  chunk = tl_pass_lens_is_whole (backend->program) ? n : MIN (chunk, n);
+  chunk = tl_pass_lens_is_whole (backend) ? n : MIN (chunk, n);
   gsize dims[] = { shape->loops, chunk, shape->vocab };
   g_autoptr (TlTensor) lens = tl_tensor_new (3, dims, error);
   if (!lens)

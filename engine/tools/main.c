@@ -12,7 +12,7 @@ static const Tool tools[] = {
   { "export-gguf", "a GGUF file with the loop unrolled", tool_export_gguf },
   { "grammar", "the token ids that a grammar allows, or whether a text matches it", tool_grammar },
   { "inspect", "what a checkpoint is", tool_inspect },
-  { "score", "logits of given ids", tool_score },
+  { "score", "logits of given ids, and how they come about by depth", tool_score },
   { "tokenize", "text to token ids and back", tool_tokenize },
 };
 

@@ -1,6 +1,5 @@
 /* tools/score.c — `tinyloop score MODEL`: what is known about given ids, as a safetensors file. */
 #include <stdio.h>
-#include <string.h>
 
 #include "options.h"
 #include "tool.h"
@@ -191,7 +190,7 @@ tool_score (int argc, char **argv)
     G_OPTION_ENTRY_NULL };
   tool_options_init (&o);
   int status = 2;
-  if (tool_options_parse (&o, "MODEL - logits of given ids", TOOL_OPTIONS_MODEL | TOOL_OPTIONS_INPUT, own, &argc, &argv))
+  if (tool_options_parse (&o, "MODEL - logits of given ids, and how they come about by depth", TOOL_OPTIONS_MODEL | TOOL_OPTIONS_INPUT, own, &argc, &argv))
     status = score (&o, argv[1], what, output, &error) ? 0 : tool_failed (error);
   tool_options_clear (&o);
   return status;

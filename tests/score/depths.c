@@ -29,20 +29,26 @@ options_of_mode (Golden *g, const char *mode, guint loops)
 
 /* the first tensor of a score of the prompt in a new sequence */
 static TlTensor *
-score (Golden *g, TlScoreFunc func, const char *prompt, TlPassOptions o, Way way)
+score_on (TlBackend *backend, Golden *g, TlScoreFunc func, const char *prompt, TlPassOptions o, Way way)
 {
-  g_autoptr (TlKvStore) store = tl_kv_store_new (g->backend, 0);
+  g_autoptr (TlKvStore) store = tl_kv_store_new (backend, 0);
   g_autoptr (TlKvSequence) seq = tl_kv_sequence_new (store, way.mode, way.window);
   g_autoptr (GError) error = NULL;
   guint n;
   g_autofree guint32 *ids = golden_prompt (g, prompt, &n);
   o.chunk = way.chunk;
   o.uncached = way.uncached;
-  g_autoptr (TlScores) scores = func (g->backend, seq, ids, n, &o, NULL, &error);
+  g_autoptr (TlScores) scores = func (backend, seq, ids, n, &o, NULL, &error);
   g_assert_no_error (error);
   g_assert_nonnull (scores);
   g_assert_cmpuint (tl_kv_sequence_length (seq), ==, n);
   return tl_scores_get_tensor (scores, 0);
+}
+
+static TlTensor *
+score (Golden *g, TlScoreFunc func, const char *prompt, TlPassOptions o, Way way)
+{
+  return score_on (g->backend, g, func, prompt, o, way);
 }
 
 static void
@@ -71,6 +77,23 @@ check_lens (Golden *g, const char *mode)
           tl_tensor_get_n_bytes (want));
     }
   }
+}
+
+/* the device that computes from the definition, without a cache, has the same lens */
+static void
+check_reference (Golden *g, const char *mode)
+{
+  const Way exact = { TL_KV_FP32 };
+  TlPassOptions o = options_of_mode (g, mode, LOOPS);
+  TlBackendOptions options = { .exact_activations = TRUE };
+  g_autoptr (GError) error = NULL;
+  g_autoptr (TlBackend) reference = tl_backend_prepare (tl_backend_reference_class (), g->program, &options, &error);
+  g_assert_no_error (error);
+  g_autoptr (TlTensor) want = score_on (reference, g, tl_score_logit_lens, "short", o, exact);
+  g_autoptr (TlTensor) lens = score (g, tl_score_logit_lens, "short", o, exact);
+  g_assert_cmpuint (tl_tensor_get_n_bytes (lens), ==, tl_tensor_get_n_bytes (want));
+  g_assert_cmpfloat (golden_max_diff (tl_tensor_get_data (lens), tl_tensor_get_data (want),
+      tl_tensor_get_n_bytes (lens) / sizeof (float)), <=, TOLERANCE);
 }
 
 static void
@@ -130,6 +153,7 @@ depths_of_a_family (gconstpointer data)
     if (g->program->has_initial_state != (modes[m][0] != '\0'))
       continue;
     check_lens (g, modes[m]);
+    check_reference (g, modes[m]);
     check_measures (g, modes[m]);
     found += check_trajectory (g, modes[m]);
   }
