@@ -1,13 +1,19 @@
 /* cpu/tl-isa.c — CPUID and XCR0: which kernels this machine can run. Called once per backend and by tests. */
 #include "cpu/tl-isa.h"
+#include "cpu/tl-kernels-private.h"
 #include "tl-error.h"
 
 #include <string.h>
 
-static const char *const names[TL_N_ISA] = { "scalar", "avx2", "avx512", "vnni" };
+static const char *const names[TL_N_ISA] = { "scalar", "avx2", "avx512", "vnni", "amx" };
 
 #ifdef __x86_64__
 #include <cpuid.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define REQUEST_STATE_PERMISSION 0x1023u        /* arch_prctl: ARCH_REQ_XCOMP_PERM */
+#define TILE_DATA 18u                           /* the state component asked for */
 
 static guint64
 enabled_states (void)
@@ -18,7 +24,7 @@ enabled_states (void)
 }
 
 static TlIsa
-best_present (void)
+best_without_amx (void)
 {
   guint a, b, c, d, b7, c7;
   if (!__get_cpuid (1, &a, &b, &c, &d) || !(c & bit_OSXSAVE) || !(c & bit_FMA) || !(c & bit_F16C))
@@ -32,23 +38,32 @@ best_present (void)
   return c7 & (1u << 11) ? TL_ISA_VNNI : TL_ISA_AVX512;
 }
 
-static gboolean
-has_amx (void)
+/* why the AMX kernels cannot be used here; NULL: they can. CPUID, XCR0, then the system, then one product */
+static const char *
+amx_missing (void)
 {
+  const guint64 tile_states = 3u << 17;
   guint a, b, c, d;
-  return __get_cpuid_count (7, 0, &a, &b, &c, &d) && (d & (1u << 24)) && (d & (1u << 25));
+  if (!__get_cpuid_count (7, 0, &a, &b, &c, &d) || !(d & (1u << 24)) || !(d & (1u << 25)))
+    return "this processor has no AMX int8";
+  if (best_without_amx () < TL_ISA_VNNI)
+    return "the AMX kernels also need AVX512-VNNI, which this processor or system lacks";
+  if ((enabled_states () & tile_states) != tile_states
+      || syscall (SYS_arch_prctl, REQUEST_STATE_PERMISSION, TILE_DATA) != 0)
+    return "this system does not let the process use AMX";
+  return tl_tiles_are_right_amx () ? NULL : "AMX computes wrong products here";
 }
 #else
 static TlIsa
-best_present (void)
+best_without_amx (void)
 {
   return TL_ISA_SCALAR;
 }
 
-static gboolean
-has_amx (void)
+static const char *
+amx_missing (void)
 {
-  return FALSE;
+  return "this processor has no AMX int8";
 }
 #endif
 
@@ -57,7 +72,7 @@ best (void)
 {
   static gsize once;
   if (g_once_init_enter (&once))
-    g_once_init_leave (&once, 1 + best_present ());
+    g_once_init_leave (&once, 1 + (amx_missing () ? best_without_amx () : TL_ISA_AMX));
   return once - 1;
 }
 
@@ -81,15 +96,12 @@ tl_isa_choose (TlIsa *isa, GError **error)
         *isa = i;
         if (tl_isa_present (i))
           return TRUE;
-        g_set_error (error, TL_ERROR, TL_ERROR_DEVICE,
-          "TINYLOOP_CPU=%s: this processor or system lacks it; the best here is '%s'", forced, names[best ()]);
+        const char *why = i == TL_ISA_AMX ? amx_missing () : NULL;
+        g_set_error (error, TL_ERROR, TL_ERROR_DEVICE, "TINYLOOP_CPU=%s: %s; the best here is '%s'", forced,
+          why ? why : "this processor or system lacks it", names[best ()]);
         return FALSE;
       }
-  if (strcmp (forced, "amx") == 0)
-    g_set_error (error, TL_ERROR, TL_ERROR_DEVICE, "TINYLOOP_CPU=amx: %s; the best here is '%s'",
-      has_amx () ? "this version has no AMX kernels" : "this CPU has no AMX", names[best ()]);
-  else
-    g_set_error (error, TL_ERROR, TL_ERROR_INVALID_ARGUMENT,
-      "TINYLOOP_CPU=%s: unknown; use scalar, avx2, avx512 or vnni", forced);
+  g_set_error (error, TL_ERROR, TL_ERROR_INVALID_ARGUMENT,
+    "TINYLOOP_CPU=%s: unknown; use scalar, avx2, avx512, vnni or amx", forced);
   return FALSE;
 }

@@ -1,7 +1,7 @@
 /* cpu/tl-isa.h — which instruction sets this processor and system offer, and which one to use.
  *
- * Found once by CPUID and XCR0. TINYLOOP_CPU=scalar|avx2|avx512|vnni forces one; it is an error when it is not there, and so
- * is `amx`, for which no kernels exist yet, on every machine.
+ * Found once by CPUID and XCR0. TINYLOOP_CPU=scalar|avx2|avx512|vnni|amx forces one; it is an error when it is not there.
+ * AMX (int8) needs the system's permission, which is asked for once here, and is there only when a first product is right.
  * Each level includes the ones before it. Results are the same bits on all.
  */
 #pragma once
@@ -10,8 +10,8 @@
 
 G_BEGIN_DECLS
 
-typedef enum { TL_ISA_SCALAR, TL_ISA_AVX2, TL_ISA_AVX512, TL_ISA_VNNI } TlIsa;
-#define TL_N_ISA 4
+typedef enum { TL_ISA_SCALAR, TL_ISA_AVX2, TL_ISA_AVX512, TL_ISA_VNNI, TL_ISA_AMX } TlIsa;
+#define TL_N_ISA 5
 
 gboolean tl_isa_present (TlIsa isa);
 /* the forced one, or the best present. Errors: TL_ERROR_INVALID_ARGUMENT, TL_ERROR_DEVICE */

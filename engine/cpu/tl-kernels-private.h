@@ -101,6 +101,11 @@ tl_packed_element (const TlPackedMatrix *p, const guint8 *block, guint lane, gui
   void tl_linear_exact_##suffix (const TlPackedMatrix *p, const TlActivations *a, guint first, guint n_rows, \
     guint row_begin, guint row_end, float *out, gsize ld);
 
+/* tl_tiles_are_right: whether tile products are those of plain C; call it only where the system lets tiles be used */
+#define TL_DECLARE_AMX(suffix) \
+  TL_DECLARE_LINEAR (suffix) \
+  gboolean tl_tiles_are_right_##suffix (void);
+
 #define TL_DECLARE_VECTOR(suffix) \
   gboolean tl_quantise_row_##suffix (const float *x, guint cols, guint group, gint8 *q, float *scale, gint32 *sum); \
   void tl_rms_norm_##suffix (const float *x, const float *weight, guint n, float eps, float *out); \
@@ -123,6 +128,8 @@ TL_DECLARE_LINEAR (scalar)
 TL_DECLARE_LINEAR (avx2)
 TL_DECLARE_LINEAR (avx512)
 TL_DECLARE_LINEAR (vnni)
+TL_DECLARE_AMX (amx)
+TL_DECLARE_AMX (emulated)       /* of tests/cpu/tiles.c */
 TL_DECLARE_VECTOR (scalar)
 TL_DECLARE_VECTOR (avx2)
 TL_DECLARE_VECTOR (avx512)

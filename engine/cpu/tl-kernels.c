@@ -16,6 +16,7 @@ static const TlKernels tables[] = {
   TABLE (TL_ISA_AVX2, "avx2", avx2, avx2),
   TABLE (TL_ISA_AVX512, "avx512", avx512, avx512),
   TABLE (TL_ISA_VNNI, "vnni", vnni, avx512),
+  TABLE (TL_ISA_AMX, "amx", amx, avx512),
 #endif
 };
 

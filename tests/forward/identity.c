@@ -187,7 +187,7 @@ tear_down (Fixture *f)
 static gboolean
 is_in_part (TlIsa isa, guint i)
 {
-  static const guint16 parts[] = { 0x0400, 0x1084, 0x4108, 0x8241, 0 };
+  static const guint16 parts[] = { 0x0400, 0x1084, 0x4108, 0x8241, 0x6090 };
   return parts[isa] >> i & 1;
 }
 

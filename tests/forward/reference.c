@@ -100,7 +100,7 @@ mixed_depths_follow_the_min_rule (gconstpointer data)
 static void
 every_way_of_computing_gives_the_same_bits (gconstpointer data)
 {
-  static const char *const sets[] = { "scalar", "avx2", "avx512", "vnni" };
+  static const char *const sets[] = { "scalar", "avx2", "avx512", "vnni", "amx" };
   g_autoptr (Golden) g = open_model (data, 1, FALSE);
   g_autofree guint32 *ids = many_ids (g);
   gsize bytes = (gsize) N * g->program->vocab_size * sizeof (float);
