@@ -86,6 +86,7 @@ void
 tl_pool_barrier (TlPool *pool)
 {
   guint n = pool->n_workers;
+  gint64 spin_us = pool->spin_us;       /* read before arriving: after that the next job may change it */
   if (n == 1)
     return;
 
@@ -96,7 +97,7 @@ tl_pool_barrier (TlPool *pool)
       word_set (&pool->phase, phase + 1);
     }
   else
-    word_wait (&pool->phase, phase, pool->spin_us);
+    word_wait (&pool->phase, phase, spin_us);
 }
 
 static void
