@@ -1,6 +1,6 @@
 /* cpu/tl-backend-cpu.c — the CPU backend: every worker walks the program together over a batch of rows.
  *
- * One entry per pass. Each operation is split in a fixed way (linears by output rows, attention by row and head, the rest by
+ * One entry per pass. Each operation is split in a fixed way (linears by output rows, attention by row, head and split, the rest by
  * rows), a barrier stands between operations, norm and quantisation of a linear's input are done redundantly by every
  * worker. Nothing is allocated or locked inside a pass. Each worker runs in the default floating-point environment.
  * Row buffers are [batch rows][width]; an operation takes a list of active rows, so rows at different depths, and rows that
@@ -38,7 +38,7 @@ typedef struct
   Panel *panels;                /* [n_shapes] */
   float *row;                   /* [max_width] */
   float *y, *y2;                /* [capacity][OUTPUT_ROWS] */
-  float *partial;               /* [splits][rows together][heads per kv head][TL_PARTIAL_STRIDE] */
+  float *q;                     /* [rows together][heads per kv head][head_dim] */
 } Worker;
 
 typedef struct { guint cols, group; } Shape;
@@ -58,6 +58,8 @@ typedef struct
   guint width[TL_N_BUFFERS];
   float *rope_cos, *rope_sin;   /* [capacity][rope_dims / 2] */
   guint *active, *delivering, *later;   /* row lists of the operation at hand */
+  float *partial;               /* [kv heads, at least workers][splits][rows together][split_floats()] */
+  gint *splits_done;            /* [kv heads] of the attention at hand; zeros between operations */
   Worker *workers;
 } Cpu;
 
@@ -85,7 +87,7 @@ worker_clear (Cpu *cpu, Worker *w)
   g_free (w->row);
   g_free (w->y);
   g_free (w->y2);
-  g_free (w->partial);
+  g_free (w->q);
   memset (w, 0, sizeof *w);
 }
 
@@ -98,11 +100,19 @@ aligned_new (gsize size)
   return memset (p, 0, size);
 }
 
+/* one row's part of a split of one kv head */
 static gsize
 split_floats (Cpu *cpu)
 {
   const TlProgram *p = cpu->base.program;
   return (gsize) cpu->n_q * TL_PARTIAL_STRIDE (p->head_dim);
+}
+
+/* all splits of one kv head, or of one worker */
+static gsize
+partial_floats (Cpu *cpu)
+{
+  return cpu->max_splits * cpu->attend_rows * split_floats (cpu);
 }
 
 static gboolean
@@ -121,7 +131,7 @@ worker_init (Cpu *cpu, Worker *w)
   w->row = g_new (float, cpu->max_width);
   w->y = g_new (float, (gsize) cpu->capacity * OUTPUT_ROWS);
   w->y2 = g_new (float, (gsize) cpu->capacity * OUTPUT_ROWS);
-  w->partial = g_new (float, cpu->max_splits * cpu->attend_rows * split_floats (cpu));
+  w->q = g_new (float, (gsize) cpu->attend_rows * cpu->n_q * cpu->base.program->head_dim);
   return TRUE;
 }
 
@@ -141,6 +151,8 @@ ensure_capacity (Cpu *cpu, const TlBatch *batch, GError **error)
       g_free (cpu->buffer[b]);
       cpu->buffer[b] = g_new0 (float, (gsize) cpu->capacity * cpu->width[b]);
     }
+  g_free (cpu->partial);
+  cpu->partial = g_new (float, MAX (cpu->base.program->n_kv_heads, cpu->n_workers) * partial_floats (cpu));
   gsize half = cpu->base.program->rope_dims / 2;
   cpu->rope_cos = g_renew (float, cpu->rope_cos, cpu->capacity * half + 1);
   cpu->rope_sin = g_renew (float, cpu->rope_sin, cpu->capacity * half + 1);
@@ -376,17 +388,23 @@ store_row (Cpu *cpu, gboolean fp32, gpointer page, gsize at, const float *x)
     cpu->kernels->to_half (x, n, (guint16 *) page + at);
 }
 
-/* kv heads first … first + n - 1 of a row with their query heads: rotated, K and V stored */
+/* the query heads of kv heads first … first + n - 1 of a row, rotated in place: x [n][n_q][head_dim] */
+static void
+prepare_queries (Cpu *cpu, const TlOp *op, guint r, guint first, guint n, float *x)
+{
+  gsize at = (gsize) first * cpu->n_q * cpu->base.program->head_dim;
+  prepare_heads (cpu, op, r, x, n * cpu->n_q, &op->q_norm, op->qk_bias ? op->qk_bias + at : NULL);
+}
+
+/* K and V of kv heads first … first + n - 1 of a row: K rotated, both stored */
 static void
 append_heads (Pass *pass, const TlOp *op, guint r, guint first, guint n)
 {
   Cpu *cpu = pass->cpu;
   const TlProgram *p = cpu->base.program;
   const TlRow *row = &pass->batch->rows[r];
-  gsize q_at = (gsize) first * cpu->n_q * p->head_dim, k_at = (gsize) first * p->head_dim;
+  gsize k_at = (gsize) first * p->head_dim;
   float *k = row_of (cpu, TL_BUFFER_K, r), *v = row_of (cpu, TL_BUFFER_V, r);
-  prepare_heads (cpu, op, r, row_of (cpu, TL_BUFFER_Q, r) + q_at, n * cpu->n_q, &op->q_norm,
-    op->qk_bias ? op->qk_bias + q_at : NULL);
   prepare_heads (cpu, op, r, k + k_at, n, &op->k_norm,
     op->qk_bias ? op->qk_bias + p->n_heads * p->head_dim + k_at : NULL);
 
@@ -411,48 +429,87 @@ rows_together (Pass *pass, const TlOp *op, const guint *rows, guint n, guint mos
   return i;
 }
 
-/* one kv head of rows that share their pages, split after split */
-static void
-attend_rows (Pass *pass, guint id, const TlOp *op, guint kv_head, const guint *rows, guint n)
+/* Rows that share their pages and attend together, and the splits that one of them sees */
+typedef struct
 {
-  Cpu *cpu = pass->cpu;
-  const TlProgram *p = cpu->base.program;
-  const TlRow *first_row = &pass->batch->rows[rows[0]];
-  float *partial = cpu->workers[id].partial;
-  gboolean half = pass->batch->tables[first_row->sequence]->mode == TL_KV_FP16;
-  gsize element = half ? 2 : 4, at = (gsize) kv_head * cpu->n_q * p->head_dim;
-  gsize row_floats = split_floats (cpu), split = n * row_floats;
-  TlAttend a = { .head_dim = p->head_dim, .n_q = cpu->n_q, .n_rows = n, .scale = p->attn_scale, .softcap = op->softcap,
-    .half = half, .pages = group_of (pass, op, first_row),
-    .k_offset = plane_offset (p, op, 0, kv_head) * element, .v_offset = plane_offset (p, op, 1, kv_head) * element };
+  const TlOp *op, *append;      /* append: not done yet; or NULL */
+  const guint *rows;
+  guint n, from, to;
+} Together;
 
-  guint from = G_MAXUINT, to = 0;
-  for (guint i = 0; i < n; i++)
-    {
-      from = MIN (from, pass->batch->rows[rows[i]].first_visible / TL_SPLIT_POSITIONS);
-      to = MAX (to, pass->batch->rows[rows[i]].position / TL_SPLIT_POSITIONS + 1);
-      a.q[i] = row_of (cpu, TL_BUFFER_Q, rows[i]) + at;
-    }
-  for (guint s = from; s < to; s++)
-    {
-      for (guint i = 0; i < n; i++)
-        {
-          a.begin[i] = MAX (pass->batch->rows[rows[i]].first_visible, s * TL_SPLIT_POSITIONS);
-          a.end[i] = MIN (pass->batch->rows[rows[i]].position + 1, (s + 1) * TL_SPLIT_POSITIONS);
-        }
-      cpu->kernels->attend_split (&a, partial + (s - from) * split);
-    }
+static Together
+together_new (Pass *pass, const TlOp *op, const TlOp *append, const guint *rows, guint n)
+{
+  Together t = { op, append, rows, n, G_MAXUINT, 0 };
   for (guint i = 0; i < n; i++)
     {
       const TlRow *row = &pass->batch->rows[rows[i]];
-      guint begin = row->first_visible / TL_SPLIT_POSITIONS, end = row->position / TL_SPLIT_POSITIONS + 1;
-      cpu->kernels->attend_combine (partial + (begin - from) * split + i * row_floats, end - begin, split, cpu->n_q,
-        p->head_dim, row_of (cpu, TL_BUFFER_A, rows[i]) + at);
+      t.from = MIN (t.from, row->first_visible / TL_SPLIT_POSITIONS);
+      t.to = MAX (t.to, row->position / TL_SPLIT_POSITIONS + 1);
+    }
+  return t;
+}
+
+/* The append of one kv head as far as a split needs it: K and V of the rows that lie in it, and the query heads of all rows,
+ * in the worker's own memory since other splits need them too. */
+static void
+append_for_split (Pass *pass, guint id, const Together *t, guint kv_head, guint split)
+{
+  Cpu *cpu = pass->cpu;
+  gsize width = (gsize) cpu->n_q * cpu->base.program->head_dim;
+  for (guint i = 0; i < t->n; i++)
+    {
+      float *q = cpu->workers[id].q + i * width;
+      memcpy (q, row_of (cpu, TL_BUFFER_Q, t->rows[i]) + kv_head * width, width * sizeof (float));
+      prepare_queries (cpu, t->append, t->rows[i], kv_head, 1, q);
+      if (pass->batch->rows[t->rows[i]].position / TL_SPLIT_POSITIONS == split)
+        append_heads (pass, t->append, t->rows[i], kv_head, 1);
     }
 }
 
-/* Whether an attention does the append before it as well, which saves a barrier: when one unit of work holds all rows, its
- * worker reads no K or V but those it has stored. */
+/* one split of one kv head: partial [n][split_floats ()] */
+static void
+attend_split (Pass *pass, guint id, const Together *t, guint kv_head, guint split, float *partial)
+{
+  Cpu *cpu = pass->cpu;
+  const TlProgram *p = cpu->base.program;
+  const TlRow *first_row = &pass->batch->rows[t->rows[0]];
+  gboolean half = pass->batch->tables[first_row->sequence]->mode == TL_KV_FP16;
+  gsize element = half ? 2 : 4, width = (gsize) cpu->n_q * p->head_dim;
+  TlAttend a = { .head_dim = p->head_dim, .n_q = cpu->n_q, .n_rows = t->n, .scale = p->attn_scale, .softcap = t->op->softcap,
+    .half = half, .pages = group_of (pass, t->op, first_row),
+    .k_offset = plane_offset (p, t->op, 0, kv_head) * element, .v_offset = plane_offset (p, t->op, 1, kv_head) * element };
+
+  if (t->append)
+    append_for_split (pass, id, t, kv_head, split);
+  for (guint i = 0; i < t->n; i++)
+    {
+      const TlRow *row = &pass->batch->rows[t->rows[i]];
+      a.q[i] = t->append ? cpu->workers[id].q + i * width : row_of (cpu, TL_BUFFER_Q, t->rows[i]) + kv_head * width;
+      a.begin[i] = MAX (row->first_visible, split * TL_SPLIT_POSITIONS);
+      a.end[i] = MIN (row->position + 1, (split + 1) * TL_SPLIT_POSITIONS);
+    }
+  cpu->kernels->attend_split (&a, partial);
+}
+
+/* all splits of one kv head, joined in order: partial [splits][n][split_floats ()] */
+static void
+combine_splits (Pass *pass, const Together *t, guint kv_head, const float *partial)
+{
+  Cpu *cpu = pass->cpu;
+  const TlProgram *p = cpu->base.program;
+  gsize row_floats = split_floats (cpu), stride = t->n * row_floats;
+  for (guint i = 0; i < t->n; i++)
+    {
+      const TlRow *row = &pass->batch->rows[t->rows[i]];
+      guint begin = row->first_visible / TL_SPLIT_POSITIONS, end = row->position / TL_SPLIT_POSITIONS + 1;
+      cpu->kernels->attend_combine (partial + (begin - t->from) * stride + i * row_floats, end - begin, stride, cpu->n_q,
+        p->head_dim, row_of (cpu, TL_BUFFER_A, t->rows[i]) + (gsize) kv_head * cpu->n_q * p->head_dim);
+    }
+}
+
+/* Whether an attention does the append before it as well, which saves a barrier: when all rows attend together, the worker of
+ * a split reads no K or V in it but those of earlier passes and those it has stored. */
 static gboolean
 appends_itself (Pass *pass, const TlOp *append, const TlOp *attend, const guint *rows, guint n)
 {
@@ -460,22 +517,46 @@ appends_itself (Pass *pass, const TlOp *append, const TlOp *attend, const guint 
     && !append->norm_full_width && rows_together (pass, attend, rows, n, pass->cpu->attend_rows) == n;
 }
 
-/* Units of work are (rows that share pages, kv head), dealt out in turn. append: done here; or NULL. */
+/* all rows together: units of work are (split, kv head), dealt out in turn; whoever ends a kv head's last one joins them */
+static void
+attend_by_split (Pass *pass, guint id, const Together *t)
+{
+  Cpu *cpu = pass->cpu;
+  guint n_kv = cpu->base.program->n_kv_heads, n_splits = t->to - t->from;
+  for (guint unit = id; unit < n_kv * n_splits; unit += cpu->n_workers)
+    {
+      guint kv_head = unit % n_kv, split = unit / n_kv;
+      float *partial = cpu->partial + kv_head * partial_floats (cpu);
+      attend_split (pass, id, t, kv_head, t->from + split, partial + split * t->n * split_floats (cpu));
+      if ((guint) g_atomic_int_add (&cpu->splits_done[kv_head], 1) + 1 == n_splits)
+        {
+          g_atomic_int_set (&cpu->splits_done[kv_head], 0);
+          combine_splits (pass, t, kv_head, partial);
+        }
+    }
+}
+
+/* append: done here; or NULL. Several groups of rows: units of work are (group, kv head), dealt out in turn. */
 static void
 op_attend (Pass *pass, guint id, const TlOp *op, const TlOp *append, const guint *rows, guint n)
 {
   Cpu *cpu = pass->cpu;
   guint unit = 0, n_kv = cpu->base.program->n_kv_heads;
+  float *partial = cpu->partial + id * partial_floats (cpu);
   for (guint i = 0, together; i < n; i += together)
     {
       together = rows_together (pass, op, rows + i, n - i, cpu->attend_rows);
-      for (guint kv_head = 0; kv_head < n_kv; kv_head++, unit++)
-        if (unit % cpu->n_workers == id)
-          {
-            for (guint r = 0; append && r < together; r++)
-              append_heads (pass, append, rows[i + r], kv_head, 1);
-            attend_rows (pass, id, op, kv_head, rows + i, together);
-          }
+      Together t = together_new (pass, op, append, rows + i, together);
+      if (together == n)
+        attend_by_split (pass, id, &t);
+      else
+        for (guint kv_head = 0; kv_head < n_kv; kv_head++, unit++)
+          if (unit % cpu->n_workers == id)
+            {
+              for (guint split = t.from; split < t.to; split++)
+                attend_split (pass, id, &t, kv_head, split, partial + (split - t.from) * together * split_floats (cpu));
+              combine_splits (pass, &t, kv_head, partial);
+            }
     }
 }
 
@@ -529,6 +610,7 @@ op_row (Pass *pass, guint id, const TlOp *op, guint r)
         memset (out, 0, width * sizeof (float));
       break;
     case TL_OP_APPEND_KV:
+      prepare_queries (cpu, op, r, 0, p->n_kv_heads, row_of (cpu, TL_BUFFER_Q, r));
       append_heads (pass, op, r, 0, p->n_kv_heads);
       break;
     default:
@@ -719,6 +801,8 @@ cpu_free (TlBackend *backend)
   g_free (cpu->active);
   g_free (cpu->delivering);
   g_free (cpu->later);
+  g_free (cpu->partial);
+  g_free (cpu->splits_done);
   tl_program_unref (backend->program);
   g_free (cpu);
 }
@@ -796,6 +880,7 @@ cpu_prepare (TlProgram *program, const TlBackendOptions *options, GError **error
   cpu->n_workers = options->threads ? options->threads
                    : cpu->packed_bytes < ONE_THREAD_BYTES ? 1 : tl_pool_size (tl_pool_get ());
   cpu->workers = g_new0 (Worker, cpu->n_workers);
+  cpu->splits_done = g_new0 (gint, program->n_kv_heads);
   return &cpu->base;
 }
 
