@@ -620,17 +620,19 @@ op_row (Pass *pass, guint id, const TlOp *op, guint r)
 
 /* --- the walk --- */
 
+/* a barrier; then: what the last worker to come does before all go on, or NULL */
 static void
-meet (Pass *pass)
+meet (Pass *pass, void (*then) (gpointer pass))
 {
-  if (pass->cpu->n_workers > 1)
-    tl_pool_barrier (pass->pool);
+  tl_pool_barrier_then (pass->pool, then, pass);
 }
 
+/* Barriers stand between the operations; the one after the last is the caller's. */
 static void
 walk_list (Pass *pass, guint id, const TlOpList *list, const TlPackedMatrix *packed)
 {
   Cpu *cpu = pass->cpu;
+  gboolean worked = FALSE;
   for (guint i = 0; i < list->n; i++)
     {
       const TlOp *op = &list->ops[i];
@@ -643,6 +645,9 @@ walk_list (Pass *pass, guint id, const TlOpList *list, const TlPackedMatrix *pac
       if (n == 0 || (op->kind == TL_OP_TAP && !pass->traced)
           || (i + 1 < list->n && appends_itself (pass, op, op + 1, rows, n)))
         continue;
+      if (worked)
+        meet (pass, NULL);
+      worked = TRUE;
       if (op->kind == TL_OP_LINEAR)
         op_linear (pass, id, op, packed + 3 * i, rows, n);
       else if (op->kind == TL_OP_HEAD)
@@ -653,11 +658,10 @@ walk_list (Pass *pass, guint id, const TlOpList *list, const TlPackedMatrix *pac
         for (guint j = id; j < n; j += cpu->n_workers)
           op_row (pass, id, op, rows[j]);
       fetch_next (cpu, id, list, packed, i + 1);
-      meet (pass);
     }
 }
 
-/* worker 0 between two barriers: which rows take part in the next list. body: only rows with loops to go */
+/* one worker alone: which rows take part in the next list. body: only rows with loops to go */
 static void
 choose_rows (Pass *pass, gboolean body)
 {
@@ -681,24 +685,40 @@ choose_rows (Pass *pass, gboolean body)
 }
 
 static void
-walk_body (Pass *pass, guint id)
+choose_all_rows (gpointer pass)
 {
-  for (guint loop = 0; loop < pass->max_loops; loop++)
-    {
-      if (id == 0)
-        choose_rows (pass, TRUE);
-      meet (pass);
-      if (pass->n_active == 0)
-        break;
-      walk_list (pass, id, &pass->cpu->base.program->body, pass->cpu->packed[1]);
-      if (id == 0)
-        for (guint i = 0; i < pass->n_active; i++)
-          pass->batch->rows[pass->cpu->active[i]].depth++;
-    }
-  meet (pass);
+  choose_rows (pass, FALSE);
 }
 
-/* row states to or from the slots, or to the callers' `hidden` */
+static void
+choose_rows_to_loop (gpointer pass)
+{
+  choose_rows (pass, TRUE);
+}
+
+static void
+end_loop (gpointer data)
+{
+  Pass *pass = data;
+  for (guint i = 0; i < pass->n_active; i++)
+    pass->batch->rows[pass->cpu->active[i]].depth++;
+  choose_rows (pass, TRUE);
+}
+
+/* begins and ends at a barrier; the next loop's first weights are fetched while the last operation's others are waited for */
+static void
+walk_body (Pass *pass, guint id)
+{
+  const TlOpList *body = &pass->cpu->base.program->body;
+  for (guint loop = 0; loop < pass->max_loops && pass->n_active > 0; loop++)
+    {
+      walk_list (pass, id, body, pass->cpu->packed[1]);
+      fetch_next (pass->cpu, id, body, pass->cpu->packed[1], 0);
+      meet (pass, end_loop);
+    }
+}
+
+/* row states to or from the slots */
 static void
 move_states (Pass *pass, guint id, gboolean load)
 {
@@ -714,40 +734,42 @@ move_states (Pass *pass, guint id, gboolean load)
       if (s && s->e)
         memcpy (load ? e : s->e + at, load ? s->e + at : e, size);
     }
-  meet (pass);
 }
 
+/* row states to the callers' `hidden` */
+static void
+copy_hidden (Pass *pass, guint id)
+{
+  gsize size = pass->cpu->base.program->d_model * sizeof (float);
+  for (guint i = id; i < pass->n_active; i += pass->cpu->n_workers)
+    {
+      guint r = pass->cpu->active[i];
+      if (pass->batch->rows[r].hidden)
+        memcpy (pass->batch->rows[r].hidden, row_of (pass->cpu, TL_BUFFER_H, r), size);
+    }
+}
+
+/* the caller has chosen all rows */
 static void
 walk (TlPool *pool, guint id, guint n_workers, gpointer data)
 {
   Pass *pass = data;
   const TlProgram *p = pass->cpu->base.program;
 
-  if (!(pass->stages & TL_STAGE_PRE))
-    move_states (pass, id, TRUE);
+  if (pass->stages & TL_STAGE_PRE)
+    walk_list (pass, id, &p->pre, pass->cpu->packed[0]);
   else
-    {
-      if (id == 0)
-        choose_rows (pass, FALSE);
-      meet (pass);
-      walk_list (pass, id, &p->pre, pass->cpu->packed[0]);
-    }
+    move_states (pass, id, TRUE);
+  meet (pass, pass->stages & TL_STAGE_BODY ? choose_rows_to_loop : NULL);
   if (pass->stages & TL_STAGE_BODY)
     walk_body (pass, id);
   if (pass->stages & (TL_STAGE_PRE | TL_STAGE_BODY))
     move_states (pass, id, FALSE);
   if (pass->stages & TL_STAGE_POST)
     {
-      if (id == 0)
-        choose_rows (pass, FALSE);
-      meet (pass);
-      for (guint i = id; i < pass->n_active; i += pass->cpu->n_workers)
-        {
-          guint r = pass->cpu->active[i];
-          if (pass->batch->rows[r].hidden)
-            memcpy (pass->batch->rows[r].hidden, row_of (pass->cpu, TL_BUFFER_H, r), p->d_model * sizeof (float));
-        }
-      meet (pass);
+      meet (pass, choose_all_rows);
+      copy_hidden (pass, id);
+      meet (pass, NULL);
       walk_list (pass, id, &p->post, pass->cpu->packed[2]);
     }
 }
@@ -771,6 +793,7 @@ cpu_run (TlBackend *backend, TlBatch *batch, TlStages stages, guint max_loops, G
       tl_program_rope_row (p, batch->rows[r].position, cpu->rope_cos + (gsize) r * (p->rope_dims / 2),
         cpu->rope_sin + (gsize) r * (p->rope_dims / 2));
     }
+  choose_rows (&pass, FALSE);
   tl_pool_run (pass.pool, cpu->n_workers, walk, &pass);
 
   if (pass.cancelled)

@@ -83,21 +83,39 @@ word_set (Word *word, guint value)
 }
 
 void
-tl_pool_barrier (TlPool *pool)
+tl_pool_barrier_then (TlPool *pool, void (*then) (gpointer data), gpointer data)
 {
   guint n = pool->n_workers;
   gint64 spin_us = pool->spin_us;       /* read before arriving: after that the next job may change it */
   if (n == 1)
-    return;
+    {
+      if (then)
+        then (data);
+      return;
+    }
 
   guint phase = atomic_load_explicit (&pool->phase.value, memory_order_relaxed);
   if (atomic_fetch_add_explicit (&pool->arrived, 1, memory_order_acq_rel) + 1 == n)
     {
+      if (then)
+        then (data);
       atomic_store_explicit (&pool->arrived, 0, memory_order_relaxed);
       word_set (&pool->phase, phase + 1);
     }
   else
     word_wait (&pool->phase, phase, spin_us);
+}
+
+void
+tl_pool_barrier (TlPool *pool)
+{
+  tl_pool_barrier_then (pool, NULL, NULL);
+}
+
+guint
+tl_pool_meetings (TlPool *pool)
+{
+  return atomic_load (&pool->phase.value);
 }
 
 static void

@@ -22,6 +22,10 @@ guint tl_pool_size (TlPool *pool);
 void tl_pool_run (TlPool *pool, guint n_threads, TlPoolJob job, gpointer data);
 /* Waits until all workers of the running job are here; what they wrote before is visible after. */
 void tl_pool_barrier (TlPool *pool);
+/* The same; the last worker to come calls `then` before any goes on, so that it sees and changes what all share. */
+void tl_pool_barrier_then (TlPool *pool, void (*then) (gpointer data), gpointer data);
+/* How often two or more workers have met at a barrier since the process began, the end of each job included; wraps around. */
+guint tl_pool_meetings (TlPool *pool);
 
 /* The fixed split: worker w's share of n units is [begin, end), contiguous, sizes differing by at most one unit. */
 static inline void

@@ -53,6 +53,40 @@ test_a_dropped_barrier_is_noticed (void)
   g_assert_cmpuint (s.errors, >, 0);
 }
 
+/* what the last to come does is done before any goes on, once, also when there is but one */
+static void
+add_round (gpointer data)
+{
+  ((Shared *) data)->entered++;
+}
+
+static void
+meet_and_look (TlPool *pool, guint worker, guint n, gpointer data)
+{
+  Shared *s = data;
+  for (guint round = 1; round <= ROUNDS; round++)
+    {
+      tl_pool_barrier_then (pool, add_round, s);
+      if (s->entered != round)
+        g_atomic_int_inc (&s->errors);
+      tl_pool_barrier (pool);
+    }
+}
+
+static void
+test_one_acts_for_all (void)
+{
+  for (guint n = 1; n <= 5; n++)
+    {
+      Shared s = { { 0 } };
+      guint before = tl_pool_meetings (tl_pool_get ());
+      tl_pool_run (tl_pool_get (), n, meet_and_look, &s);
+      g_assert_cmpuint (s.errors, ==, 0);
+      g_assert_cmpuint (s.entered, ==, ROUNDS);
+      g_assert_cmpuint (tl_pool_meetings (tl_pool_get ()) - before, ==, n > 1 ? 2 * ROUNDS + 1 : 0);
+    }
+}
+
 static void
 enter (TlPool *pool, guint worker, guint n, gpointer data)
 {
@@ -146,6 +180,7 @@ main (int argc, char **argv)
   g_test_init (&argc, &argv, NULL);
   g_assert_cmpuint (tl_pool_size (tl_pool_get ()), >=, 1);
   g_test_add_func ("/pool/barrier", test_barrier_holds_everyone);
+  g_test_add_func ("/pool/one-acts-for-all", test_one_acts_for_all);
   g_test_add_func ("/pool/dropped-barrier", test_a_dropped_barrier_is_noticed);
   g_test_add_func ("/pool/short-jobs", test_short_jobs_of_changing_size);
   g_test_add_func ("/pool/callers-queue", test_callers_queue);
