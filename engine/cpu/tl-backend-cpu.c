@@ -1,80 +1,20 @@
 /* cpu/tl-backend-cpu.c — the CPU backend: every worker walks the program together over a batch of rows.
  *
- * One entry per pass. Each operation is split in a fixed way (linears by output rows, attention by row, head and split, the rest by
- * rows), a barrier stands between operations, norm and quantisation of a linear's input are done redundantly by every
- * worker. Nothing is allocated or locked inside a pass. Each worker runs in the default floating-point environment.
+ * One entry per pass. Each operation is split in a fixed way (linears by output rows, attention as tl-cpu-attend.c says, the
+ * rest by rows), a barrier stands between operations, norm and quantisation of a linear's input are done redundantly by
+ * every worker. Nothing is allocated or locked inside a pass. Each worker runs in the default floating-point environment.
  * Row buffers are [batch rows][width]; an operation takes a list of active rows, so rows at different depths, and rows that
  * deliver nothing, share one walk. Called through tl-backend.h.
  */
-#include "cpu/tl-backend-cpu.h"
+#include "cpu/tl-cpu-private.h"
 
 #include <math.h>
 #include <string.h>
-
-#include "cpu/tl-kernels.h"
-#include "cpu/tl-pool.h"
 
 /* outputs of a linear that are computed before their epilogue */
 #define OUTPUT_ROWS 256
 /* of a linear's weights, fetched before the barrier in front of it: as far as its kernels look ahead */
 #define FETCH_BYTES 8192u
-
-struct _TlStates
-{
-  guint n, width;
-  float *h, *e;                 /* [n][width]; e NULL when nothing is injected */
-};
-
-/* inputs of linears, one per shape that occurs: padding stays zero */
-typedef struct
-{
-  TlActivations a;
-  gpointer memory;
-} Panel;
-
-/* one worker's own memory */
-typedef struct
-{
-  Panel *panels;                /* [n_shapes] */
-  float *row;                   /* [max_width] */
-  float *y, *y2;                /* [capacity][OUTPUT_ROWS] */
-  float *q;                     /* [rows together][heads per kv head][head_dim] */
-} Worker;
-
-typedef struct { guint cols, group; } Shape;
-
-typedef struct
-{
-  TlBackend base;
-  const TlKernels *kernels;
-  guint n_workers, capacity, max_splits, max_width;
-  guint n_q, attend_rows;       /* query heads per kv head; rows that attend together at most */
-  TlPackedMatrix *packed[3];    /* by list, [op][3] */
-  gpointer slab;                /* all of them, one after another in the order of their use */
-  gsize slab_size, packed_bytes;
-  Shape shapes[16];
-  guint n_shapes;
-  float *buffer[TL_N_BUFFERS];
-  guint width[TL_N_BUFFERS];
-  float *rope_cos, *rope_sin;   /* [capacity][rope_dims / 2] */
-  guint *active, *delivering, *later;   /* row lists of the operation at hand */
-  float *partial;               /* [kv heads, at least workers][splits][rows together][split_floats()] */
-  gint *splits_done;            /* [kv heads] of the attention at hand; zeros between operations */
-  Worker *workers;
-} Cpu;
-
-typedef struct
-{
-  Cpu *cpu;
-  TlPool *pool;
-  TlBatch *batch;
-  TlStages stages;
-  guint max_loops;
-  GCancellable *cancellable;
-  guint n_active, n_delivering, n_later;
-  gint not_finite, cancelled;
-  gboolean traced;              /* a row wants a trace */
-} Pass;
 
 /* --- memory --- */
 
@@ -98,21 +38,6 @@ aligned_new (gsize size)
   if (posix_memalign (&p, 64, MAX (size, 64)))
     return NULL;
   return memset (p, 0, size);
-}
-
-/* one row's part of a split of one kv head */
-static gsize
-split_floats (Cpu *cpu)
-{
-  const TlProgram *p = cpu->base.program;
-  return (gsize) cpu->n_q * TL_PARTIAL_STRIDE (p->head_dim);
-}
-
-/* all splits of one kv head, or of one worker */
-static gsize
-partial_floats (Cpu *cpu)
-{
-  return cpu->max_splits * cpu->attend_rows * split_floats (cpu);
 }
 
 static gboolean
@@ -171,12 +96,6 @@ ensure_capacity (Cpu *cpu, const TlBatch *batch, GError **error)
 }
 
 /* --- operations --- */
-
-static inline float *
-row_of (Cpu *cpu, TlBuffer b, guint row)
-{
-  return cpu->buffer[b] + (gsize) row * cpu->width[b];
-}
 
 static void
 norm_row (Cpu *cpu, const TlNorm *norm, const float *in, guint n, float *out)
@@ -343,223 +262,6 @@ op_head (Pass *pass, guint id, const TlOp *op, const TlPackedMatrix *p, const gu
     }
 }
 
-static gpointer *
-group_of (Pass *pass, const TlOp *op, const TlRow *row)
-{
-  guint group = op->planes == TL_PLANES_PRE ? TL_GROUP_PRE
-                : op->planes == TL_PLANES_CODA ? TL_GROUP_CODA : TL_GROUP_LOOP + row->depth;
-  return pass->batch->tables[row->sequence]->pages[group];
-}
-
-/* elements from a page's start to [plane][which][head] */
-static gsize
-plane_offset (const TlProgram *p, const TlOp *op, guint which, guint head)
-{
-  return ((gsize) (op->plane * 2 + which) * p->n_kv_heads + head) * TL_PAGE_POSITIONS * p->head_dim;
-}
-
-static void
-prepare_heads (Cpu *cpu, const TlOp *op, guint row, float *x, guint n_heads, const TlNorm *norm, const float *bias)
-{
-  const TlProgram *p = cpu->base.program;
-  gsize half = p->rope_dims / 2;
-  guint width = op->norm_full_width ? n_heads * p->head_dim : p->head_dim;
-  if (bias)
-    cpu->kernels->add (x, bias, n_heads * p->head_dim);
-  for (guint when = 0; when < 2; when++)
-    {
-      if (norm->used && op->norm_after_rope == (when == 1))
-        for (guint at = 0; at < n_heads * p->head_dim; at += width)
-          cpu->kernels->rms_norm (x + at, norm->weight, width, norm->eps, x + at);
-      if (when == 0 && half)
-        for (guint h = 0; h < n_heads; h++)
-          cpu->kernels->rope (x + h * p->head_dim, cpu->rope_cos + row * half, cpu->rope_sin + row * half,
-            p->rope_dims, p->rope_layout == TL_ROPE_INTERLEAVED);
-    }
-}
-
-static void
-store_row (Cpu *cpu, gboolean fp32, gpointer page, gsize at, const float *x)
-{
-  guint n = cpu->base.program->head_dim;
-  if (fp32)
-    memcpy ((float *) page + at, x, n * sizeof (float));
-  else
-    cpu->kernels->to_half (x, n, (guint16 *) page + at);
-}
-
-/* the query heads of kv heads first … first + n - 1 of a row, rotated in place: x [n][n_q][head_dim] */
-static void
-prepare_queries (Cpu *cpu, const TlOp *op, guint r, guint first, guint n, float *x)
-{
-  gsize at = (gsize) first * cpu->n_q * cpu->base.program->head_dim;
-  prepare_heads (cpu, op, r, x, n * cpu->n_q, &op->q_norm, op->qk_bias ? op->qk_bias + at : NULL);
-}
-
-/* K and V of kv heads first … first + n - 1 of a row: K rotated, both stored */
-static void
-append_heads (Pass *pass, const TlOp *op, guint r, guint first, guint n)
-{
-  Cpu *cpu = pass->cpu;
-  const TlProgram *p = cpu->base.program;
-  const TlRow *row = &pass->batch->rows[r];
-  gsize k_at = (gsize) first * p->head_dim;
-  float *k = row_of (cpu, TL_BUFFER_K, r), *v = row_of (cpu, TL_BUFFER_V, r);
-  prepare_heads (cpu, op, r, k + k_at, n, &op->k_norm,
-    op->qk_bias ? op->qk_bias + p->n_heads * p->head_dim + k_at : NULL);
-
-  gpointer page = group_of (pass, op, row)[row->position / TL_PAGE_POSITIONS];
-  gboolean fp32 = pass->batch->tables[row->sequence]->mode == TL_KV_FP32;
-  gsize in_page = (gsize) (row->position % TL_PAGE_POSITIONS) * p->head_dim;
-  for (guint h = first; h < first + n; h++)
-    {
-      store_row (cpu, fp32, page, plane_offset (p, op, 0, h) + in_page, k + h * p->head_dim);
-      store_row (cpu, fp32, page, plane_offset (p, op, 1, h) + in_page, v + h * p->head_dim);
-    }
-}
-
-/* how many of the rows from the first on attend to the same pages, at most `most` */
-static guint
-rows_together (Pass *pass, const TlOp *op, const guint *rows, guint n, guint most)
-{
-  const gpointer *pages = group_of (pass, op, &pass->batch->rows[rows[0]]);
-  guint i = 1;
-  while (i < MIN (n, most) && group_of (pass, op, &pass->batch->rows[rows[i]]) == pages)
-    i++;
-  return i;
-}
-
-/* Rows that share their pages and attend together, and the splits that one of them sees */
-typedef struct
-{
-  const TlOp *op, *append;      /* append: not done yet; or NULL */
-  const guint *rows;
-  guint n, from, to;
-} Together;
-
-static Together
-together_new (Pass *pass, const TlOp *op, const TlOp *append, const guint *rows, guint n)
-{
-  Together t = { op, append, rows, n, G_MAXUINT, 0 };
-  for (guint i = 0; i < n; i++)
-    {
-      const TlRow *row = &pass->batch->rows[rows[i]];
-      t.from = MIN (t.from, row->first_visible / TL_SPLIT_POSITIONS);
-      t.to = MAX (t.to, row->position / TL_SPLIT_POSITIONS + 1);
-    }
-  return t;
-}
-
-/* The append of one kv head as far as a split needs it: K and V of the rows that lie in it, and the query heads of all rows,
- * in the worker's own memory since other splits need them too. */
-static void
-append_for_split (Pass *pass, guint id, const Together *t, guint kv_head, guint split)
-{
-  Cpu *cpu = pass->cpu;
-  gsize width = (gsize) cpu->n_q * cpu->base.program->head_dim;
-  for (guint i = 0; i < t->n; i++)
-    {
-      float *q = cpu->workers[id].q + i * width;
-      memcpy (q, row_of (cpu, TL_BUFFER_Q, t->rows[i]) + kv_head * width, width * sizeof (float));
-      prepare_queries (cpu, t->append, t->rows[i], kv_head, 1, q);
-      if (pass->batch->rows[t->rows[i]].position / TL_SPLIT_POSITIONS == split)
-        append_heads (pass, t->append, t->rows[i], kv_head, 1);
-    }
-}
-
-/* one split of one kv head: partial [n][split_floats ()] */
-static void
-attend_split (Pass *pass, guint id, const Together *t, guint kv_head, guint split, float *partial)
-{
-  Cpu *cpu = pass->cpu;
-  const TlProgram *p = cpu->base.program;
-  const TlRow *first_row = &pass->batch->rows[t->rows[0]];
-  gboolean half = pass->batch->tables[first_row->sequence]->mode == TL_KV_FP16;
-  gsize element = half ? 2 : 4, width = (gsize) cpu->n_q * p->head_dim;
-  TlAttend a = { .head_dim = p->head_dim, .n_q = cpu->n_q, .n_rows = t->n, .scale = p->attn_scale, .softcap = t->op->softcap,
-    .half = half, .pages = group_of (pass, t->op, first_row),
-    .k_offset = plane_offset (p, t->op, 0, kv_head) * element, .v_offset = plane_offset (p, t->op, 1, kv_head) * element };
-
-  if (t->append)
-    append_for_split (pass, id, t, kv_head, split);
-  for (guint i = 0; i < t->n; i++)
-    {
-      const TlRow *row = &pass->batch->rows[t->rows[i]];
-      a.q[i] = t->append ? cpu->workers[id].q + i * width : row_of (cpu, TL_BUFFER_Q, t->rows[i]) + kv_head * width;
-      a.begin[i] = MAX (row->first_visible, split * TL_SPLIT_POSITIONS);
-      a.end[i] = MIN (row->position + 1, (split + 1) * TL_SPLIT_POSITIONS);
-    }
-  cpu->kernels->attend_split (&a, partial);
-}
-
-/* all splits of one kv head, joined in order: partial [splits][n][split_floats ()] */
-static void
-combine_splits (Pass *pass, const Together *t, guint kv_head, const float *partial)
-{
-  Cpu *cpu = pass->cpu;
-  const TlProgram *p = cpu->base.program;
-  gsize row_floats = split_floats (cpu), stride = t->n * row_floats;
-  for (guint i = 0; i < t->n; i++)
-    {
-      const TlRow *row = &pass->batch->rows[t->rows[i]];
-      guint begin = row->first_visible / TL_SPLIT_POSITIONS, end = row->position / TL_SPLIT_POSITIONS + 1;
-      cpu->kernels->attend_combine (partial + (begin - t->from) * stride + i * row_floats, end - begin, stride, cpu->n_q,
-        p->head_dim, row_of (cpu, TL_BUFFER_A, t->rows[i]) + (gsize) kv_head * cpu->n_q * p->head_dim);
-    }
-}
-
-/* Whether an attention does the append before it as well, which saves a barrier: when all rows attend together, the worker of
- * a split reads no K or V in it but those of earlier passes and those it has stored. */
-static gboolean
-appends_itself (Pass *pass, const TlOp *append, const TlOp *attend, const guint *rows, guint n)
-{
-  return append->kind == TL_OP_APPEND_KV && attend->kind == TL_OP_ATTEND && append->flags == attend->flags
-    && !append->norm_full_width && rows_together (pass, attend, rows, n, pass->cpu->attend_rows) == n;
-}
-
-/* all rows together: units of work are (split, kv head), dealt out in turn; whoever ends a kv head's last one joins them */
-static void
-attend_by_split (Pass *pass, guint id, const Together *t)
-{
-  Cpu *cpu = pass->cpu;
-  guint n_kv = cpu->base.program->n_kv_heads, n_splits = t->to - t->from;
-  for (guint unit = id; unit < n_kv * n_splits; unit += cpu->n_workers)
-    {
-      guint kv_head = unit % n_kv, split = unit / n_kv;
-      float *partial = cpu->partial + kv_head * partial_floats (cpu);
-      attend_split (pass, id, t, kv_head, t->from + split, partial + split * t->n * split_floats (cpu));
-      if ((guint) g_atomic_int_add (&cpu->splits_done[kv_head], 1) + 1 == n_splits)
-        {
-          g_atomic_int_set (&cpu->splits_done[kv_head], 0);
-          combine_splits (pass, t, kv_head, partial);
-        }
-    }
-}
-
-/* append: done here; or NULL. Several groups of rows: units of work are (group, kv head), dealt out in turn. */
-static void
-op_attend (Pass *pass, guint id, const TlOp *op, const TlOp *append, const guint *rows, guint n)
-{
-  Cpu *cpu = pass->cpu;
-  guint unit = 0, n_kv = cpu->base.program->n_kv_heads;
-  float *partial = cpu->partial + id * partial_floats (cpu);
-  for (guint i = 0, together; i < n; i += together)
-    {
-      together = rows_together (pass, op, rows + i, n - i, cpu->attend_rows);
-      Together t = together_new (pass, op, append, rows + i, together);
-      if (together == n)
-        attend_by_split (pass, id, &t);
-      else
-        for (guint kv_head = 0; kv_head < n_kv; kv_head++, unit++)
-          if (unit % cpu->n_workers == id)
-            {
-              for (guint split = t.from; split < t.to; split++)
-                attend_split (pass, id, &t, kv_head, split, partial + (split - t.from) * together * split_floats (cpu));
-              combine_splits (pass, &t, kv_head, partial);
-            }
-    }
-}
-
 /* operations of one row */
 static void
 op_row (Pass *pass, guint id, const TlOp *op, guint r)
@@ -610,8 +312,8 @@ op_row (Pass *pass, guint id, const TlOp *op, guint r)
         memset (out, 0, width * sizeof (float));
       break;
     case TL_OP_APPEND_KV:
-      prepare_queries (cpu, op, r, 0, p->n_kv_heads, row_of (cpu, TL_BUFFER_Q, r));
-      append_heads (pass, op, r, 0, p->n_kv_heads);
+      tl_cpu_prepare_queries (cpu, op, r, 0, p->n_kv_heads, row_of (cpu, TL_BUFFER_Q, r));
+      tl_cpu_append_heads (pass, op, r, 0, p->n_kv_heads);
       break;
     default:
       g_assert_not_reached ();
@@ -643,7 +345,7 @@ walk_list (Pass *pass, guint id, const TlOpList *list, const TlPackedMatrix *pac
       else if (op->flags & TL_OP_FLAG_NOT_FIRST_LOOP)
         rows = cpu->later, n = pass->n_later;
       if (n == 0 || (op->kind == TL_OP_TAP && !pass->traced)
-          || (i + 1 < list->n && appends_itself (pass, op, op + 1, rows, n)))
+          || (i + 1 < list->n && tl_cpu_appends_itself (pass, op, op + 1, rows, n)))
         continue;
       if (worked)
         meet (pass, NULL);
@@ -653,7 +355,7 @@ walk_list (Pass *pass, guint id, const TlOpList *list, const TlPackedMatrix *pac
       else if (op->kind == TL_OP_HEAD)
         op_head (pass, id, op, packed + 3 * i, rows, n);
       else if (op->kind == TL_OP_ATTEND)
-        op_attend (pass, id, op, i && appends_itself (pass, op - 1, op, rows, n) ? op - 1 : NULL, rows, n);
+        tl_cpu_attend (pass, id, op, i && tl_cpu_appends_itself (pass, op - 1, op, rows, n) ? op - 1 : NULL, rows, n);
       else
         for (guint j = id; j < n; j += cpu->n_workers)
           op_row (pass, id, op, rows[j]);
