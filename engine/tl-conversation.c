@@ -182,13 +182,13 @@ end_reply (TlConversation *self)
   g_cond_broadcast (&self->changed);
 }
 
-void
+gboolean
 tl_conversation_commit (TlConversation *self, TlGenerator *reply, guint n_pushed)
 {
-  g_return_if_fail (TL_IS_CONVERSATION (self) && TL_IS_GENERATOR (reply));
+  g_return_val_if_fail (TL_IS_CONVERSATION (self) && TL_IS_GENERATOR (reply), FALSE);
   g_autoptr (GMutexLocker) locker = g_mutex_locker_new (&self->lock);
   if (self->reply != reply)
-    return;
+    return FALSE;
 
   guint n_ids, n_tokens;
   const guint32 *ids = tl_generator_prompt_ids (reply, &n_ids), *tokens = tl_generator_tokens (reply, &n_tokens);
@@ -201,6 +201,7 @@ tl_conversation_commit (TlConversation *self, TlGenerator *reply, guint n_pushed
   g_clear_pointer (&self->run, tl_model_run_free);
   self->run = run;
   end_reply (self);
+  return TRUE;
 }
 
 void

@@ -104,8 +104,10 @@ TL_API TlGenerator *tl_conversation_begin (TlConversation *self, GBytes *ids, Tl
  * @n_pushed: how many of its tokens the listener got
  *
  * Head := what the prompt saw, the prompt, and the first @n_pushed tokens. Wakes who waits.
+ *
+ * Returns: FALSE when @reply is not the conversation's (a fork, or the conversation was reset): nothing changed
  */
-TL_API void tl_conversation_commit (TlConversation *self, TlGenerator *reply, guint n_pushed);
+TL_API gboolean tl_conversation_commit (TlConversation *self, TlGenerator *reply, guint n_pushed);
 
 /**
  * tl_conversation_abort:

@@ -17,6 +17,7 @@ typedef struct
 {
   TlGenerationReport report;
   TlEngineReply *engine;        /* NULL before its begin */
+  GObject *conversation;        /* NULL before its begin */
   GstBuffer *prompt;
   GstStructure *options;        /* prompt-options that came before it, or NULL */
   GArray *ids;                  /* decoded, not yet pushed (tokens-per-buffer) */
@@ -66,8 +67,8 @@ struct _GstTlDecode
   gboolean bracket_left;        /* the bracket just pushed went through the srcpad */
   GQueue unsent;                /* brackets that met our own flush; they go out behind it */
   GHashTable *conversations;    /* id → conversation */
-  GObject *last_conversation;   /* of the last reply; not this element's when a sequence came */
-  guint64 last_committed;
+  guint64 last_committed;       /* the last reply, if its conversation took it: a fork's does not */
+  GObject *last_conversation;   /* and that conversation; not this element's when a sequence came */
   GstStructure *options;        /* prompt-options for the next prompt */
   GstSegment segment;
   GstEvent *segment_event;

@@ -94,18 +94,18 @@ begin_on_tokens (GstTlDecode *self, TlReply *reply, GObject *model, GObject *con
 
   if (!ids)
     return NULL;
-  g_set_object (&self->last_conversation, conversation);
+  reply->conversation = g_object_ref (conversation);
   return tl_engine_reply_begin (conversation, (const gint32 *) ids->data, ids->len,
       tl_prompt_keeps_history (self->history, model, reply->options), config, error);
 }
 
 static TlEngineReply *
-begin_on_sequence (GstTlDecode *self, GObject *sequence, GObject *config, GError **error)
+begin_on_sequence (GstTlDecode *self, TlReply *reply, GObject *sequence, GObject *config, GError **error)
 {
   g_mutex_lock (&self->lock);
   GstTlOnNewPrompt policy = self->on_new_prompt;
   g_mutex_unlock (&self->lock);
-  g_set_object (&self->last_conversation, tl_engine_sequence_get_conversation (sequence));
+  reply->conversation = g_object_ref (tl_engine_sequence_get_conversation (sequence));
   return tl_engine_reply_begin_after (sequence, config, policy, error);
 }
 
@@ -129,11 +129,10 @@ begin_in_engine (GstTlDecode *self, TlReply *reply, GError **error)
   g_autoptr (GObject) config = config_for_prompt (self, reply);
   if (!tl_constrain (config, model, reply->prompt, reply->options, error))
     return FALSE;
-  reply->engine = sequence ? begin_on_sequence (self, sequence, config, error)
+  reply->engine = sequence ? begin_on_sequence (self, reply, sequence, config, error)
       : begin_on_tokens (self, reply, model, config, error);
   if (!reply->engine)
     return FALSE;
-  self->last_committed = reply->report.prompt_id;
   g_mutex_lock (&self->lock);
   self->running = reply->engine;
   g_mutex_unlock (&self->lock);
@@ -355,11 +354,17 @@ settle (GstTlDecode *self, TlReply *reply)
   report->prompt_tokens = figures.prompt_tokens;
   report->cached = figures.cached_tokens;
   report->loops = figures.loops;
+  gboolean taken = FALSE;
+
   if (g_str_equal (reply->ended, "error"))
     tl_engine_reply_abort (reply->engine);
   else
-    tl_engine_reply_commit (reply->engine, report->tokens);
+    taken = tl_engine_reply_commit (reply->engine, report->tokens);
   reply->engine = NULL;
+  self->last_committed = taken ? report->prompt_id : 0;
+  g_clear_object (&self->last_conversation);
+  if (taken)
+    self->last_conversation = g_steal_pointer (&reply->conversation);
 }
 
 static void
@@ -386,6 +391,7 @@ reply_free (TlReply *reply)
   gst_buffer_unref (reply->prompt);
   g_clear_pointer (&reply->options, gst_structure_free);
   g_array_unref (reply->ids);
+  g_clear_object (&reply->conversation);
   g_free (reply);
 }
 

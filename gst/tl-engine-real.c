@@ -282,11 +282,13 @@ reply_free (TlEngineReply *reply)
   g_free (reply);
 }
 
-void
+gboolean
 tl_engine_reply_commit (TlEngineReply *reply, guint n_pushed)
 {
-  tl_conversation_commit (reply->conversation, reply->generator, n_pushed);
+  gboolean ours = tl_conversation_commit (reply->conversation, reply->generator, n_pushed);
+
   reply_free (reply);
+  return ours;
 }
 
 void

@@ -93,8 +93,8 @@ gboolean tl_engine_reply_update (TlEngineReply *reply, GObject *config, GError *
 TlEngineStep tl_engine_reply_step (TlEngineReply *reply, TlEngineToken *token, GError **error);
 void tl_engine_reply_cancel (TlEngineReply *reply);     /* any thread; a running step returns END */
 void tl_engine_reply_get_figures (TlEngineReply *reply, TlEngineFigures *figures);
-/* head := prompt + the first n_pushed tokens; frees the reply */
-void tl_engine_reply_commit (TlEngineReply *reply, guint n_pushed);
+/* head := prompt + the first n_pushed tokens; frees the reply. FALSE: it was a fork's, nothing changed */
+gboolean tl_engine_reply_commit (TlEngineReply *reply, guint n_pushed);
 /* the conversation is as before the prompt; frees the reply */
 void tl_engine_reply_abort (TlEngineReply *reply);
 

@@ -119,9 +119,9 @@ test_only_the_first_reply_is_written_back (void)
   g_autoptr (GBytes) a = tokens_of (first), b = tokens_of (second);
   guint n = g_bytes_get_size (ids) / 4;
 
-  tl_conversation_commit (conversation, second, 5);
+  g_assert_false (tl_conversation_commit (conversation, second, 5));
   g_assert_cmpuint (head_length (conversation), ==, 0);
-  tl_conversation_commit (conversation, first, 3);
+  g_assert_true (tl_conversation_commit (conversation, first, 3));
   g_assert_cmpuint (head_length (conversation), ==, n + 3);
   tl_conversation_commit (conversation, second, 5);
   g_assert_cmpuint (head_length (conversation), ==, n + 3);

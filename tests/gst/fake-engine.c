@@ -37,7 +37,7 @@ static GPtrArray *script;
 static int fail_at = -1, block_at = -1;
 static gboolean blocked, load_blocked;
 static char *grammar;
-static guint committed, truncated, loads, models, replies, sequences, updates;
+static guint committed, truncated, truncations, loads, models, replies, sequences, updates;
 
 #define SPECIAL_EOS 9999
 
@@ -55,13 +55,14 @@ fake_engine_script (const char *const *pieces, guint n)
     g_ptr_array_add (script, g_strdup (pieces[i]));
 }
 
-void fake_engine_reset (void) { SET (fail_at = block_at = -1; load_blocked = FALSE; committed = truncated = 0); }
+void fake_engine_reset (void) { SET (fail_at = block_at = -1; load_blocked = FALSE; committed = truncated = truncations = 0); }
 void fake_engine_fail_at (int token) { SET (fail_at = token); }
 void fake_engine_block_at (int token) { SET (block_at = token); }
 void fake_engine_release (void) { SET (block_at = -1); }
 void fake_engine_block_load (gboolean block) { SET (load_blocked = block); }
 guint fake_engine_committed (void) { return committed; }
 guint fake_engine_truncated (void) { return truncated; }
+guint fake_engine_truncations (void) { return truncations; }
 guint fake_engine_loads (void) { return loads; }
 guint fake_engine_models_alive (void) { return models; }
 guint fake_engine_replies_alive (void) { return replies; }
@@ -316,7 +317,7 @@ gboolean
 tl_engine_conversation_truncate (GObject *conversation, guint n_tokens, GError **error)
 {
   FakeConversation *c = (FakeConversation *) conversation;
-  SET (truncated = c->last = MIN (n_tokens, c->last));
+  SET (truncations++; truncated = c->last = MIN (n_tokens, c->last));
   return TRUE;
 }
 
@@ -389,7 +390,11 @@ TlEngineReply *
 tl_engine_reply_begin (GObject *conversation, const gint32 *ids, gsize n_ids, gboolean keep, GObject *config,
     GError **error)
 {
-  return fits (n_ids, error) ? reply_new ((FakeConversation *) conversation, n_ids, config) : NULL;
+  if (!fits (n_ids, error))
+    return NULL;
+  TlEngineReply *reply = reply_new ((FakeConversation *) conversation, n_ids, config);
+  SET (reply->conversation->reply = reply);
+  return reply;
 }
 
 TlEngineReply *
@@ -456,14 +461,17 @@ tl_engine_reply_get_figures (TlEngineReply *reply, TlEngineFigures *figures)
   *figures = (TlEngineFigures) { reply->n_prompt, 0, 4 };
 }
 
-static void
+static gboolean
 reply_free (TlEngineReply *reply, guint n_pushed)
 {
-  SET (committed = reply->conversation->last = n_pushed; replies--;
-      if (reply->conversation->reply == reply) reply->conversation->reply = NULL);
-  g_object_unref (reply->conversation);
+  FakeConversation *c = reply->conversation;
+  gboolean leads;
+
+  SET (replies--; if ((leads = c->reply == reply)) { committed = c->last = n_pushed; c->reply = NULL; });
+  g_object_unref (c);
   g_free (reply);
+  return leads;
 }
 
-void tl_engine_reply_commit (TlEngineReply *reply, guint n_pushed) { reply_free (reply, n_pushed); }
+gboolean tl_engine_reply_commit (TlEngineReply *reply, guint n_pushed) { return reply_free (reply, n_pushed); }
 void tl_engine_reply_abort (TlEngineReply *reply) { reply_free (reply, 0); }

@@ -13,7 +13,8 @@ void fake_engine_wait_blocked (void);
 void fake_engine_release (void);
 void fake_engine_block_load (gboolean block);
 guint fake_engine_committed (void);             /* tokens of the last commit */
-guint fake_engine_truncated (void);              /* tokens that the last truncate kept */
+guint fake_engine_truncated (void);
+guint fake_engine_truncations (void);              /* tokens that the last truncate kept */
 guint fake_engine_loads (void);
 guint fake_engine_models_alive (void);
 guint fake_engine_models_left (void);           /* … once loaders had time to let go */

@@ -209,6 +209,41 @@ GST_START_TEST (test_truncate_and_reset_reach_the_conversation)
 }
 GST_END_TEST;
 
+/* pushes a prompt into @source and waits until @n decoders have ended their reply to it */
+static void
+ask_and_wait (GstElement *source, GstBus *bus, guint n)
+{
+  g_autoptr (GstBuffer) buffer = gst_buffer_new_memdup ("x", 1);
+  GstFlowReturn flow;
+
+  g_signal_emit_by_name (source, "push-buffer", buffer, &flow);
+  while (n > 0) {
+    g_autoptr (GstMessage) message = gst_bus_timed_pop_filtered (bus, 10 * GST_SECOND, GST_MESSAGE_ERROR | GST_MESSAGE_ELEMENT);
+    fail_unless (message && GST_MESSAGE_TYPE (message) == GST_MESSAGE_ELEMENT);
+    n -= gst_message_has_name (message, TL_MESSAGE_GENERATION);
+  }
+}
+
+GST_START_TEST (test_only_the_branch_that_leads_truncates)
+{
+  GstElement *pipe = gst_parse_launch (SRC "tltokenize model-path=m ! tlprefill ! tee name=t"
+      " t. ! tldecode name=one ! fakesink async=false t. ! tldecode name=two ! fakesink async=false", NULL);
+  g_autoptr (GstElement) a = gst_bin_get_by_name (GST_BIN (pipe), "a");
+  g_autoptr (GstElement) one = gst_bin_get_by_name (GST_BIN (pipe), "one"), two = gst_bin_get_by_name (GST_BIN (pipe), "two");
+  g_autoptr (GstBus) bus = gst_element_get_bus (pipe);
+
+  fake_engine_script (ABC);
+  gst_element_set_state (pipe, GST_STATE_PLAYING);
+  ask_and_wait (a, bus, 2);
+  g_signal_emit_by_name (one, "truncate", (guint64) 1, 0u);
+  g_signal_emit_by_name (two, "truncate", (guint64) 1, 1u);
+  ask_and_wait (a, bus, 2);
+  fail_unless_equals_int (fake_engine_truncations (), 1);
+  gst_element_set_state (pipe, GST_STATE_NULL);
+  gst_object_unref (pipe);
+}
+GST_END_TEST;
+
 static Suite *
 prefill_suite (void)
 {
@@ -228,6 +263,7 @@ prefill_suite (void)
   tcase_add_test (tests, test_another_vocabulary_is_named);
   tcase_add_test (tests, test_each_branch_of_a_tee_gives_the_whole_reply);
   tcase_add_test (tests, test_truncate_and_reset_reach_the_conversation);
+  tcase_add_test (tests, test_only_the_branch_that_leads_truncates);
   return suite;
 }
 
