@@ -1,4 +1,6 @@
 /* engine/tl-open.c — a tokenizer from whatever a path names; and the one inside a checkpoint. */
+#include "model/tl-file.h"
+#include "text/tl-tokenizer-parts.h"
 #include "tl-model-private.h"
 
 static GBytes *
@@ -37,13 +39,6 @@ tl_tokenizer_new_for_path (const char *path, GError **error)
   }
 
   g_autofree char *file = folder ? g_build_filename (path, "tokenizer.json", NULL) : g_strdup (path);
-  g_autoptr (GError) failure = NULL;
-  char *text;
-  gsize size;
-  if (!g_file_get_contents (file, &text, &size, &failure)) {
-    g_set_error (error, TL_ERROR, TL_ERROR_BAD_FILE, "%s", failure->message);
-    return NULL;
-  }
-  g_autoptr (GBytes) bytes = g_bytes_new_take (text, size);
-  return tl_tokenizer_new_from_json (bytes, file, error);
+  g_autoptr (GBytes) bytes = tl_file_load (file, TL_MAX_TOKENIZER_JSON, error);
+  return bytes ? tl_tokenizer_new_from_json (bytes, file, error) : NULL;
 }

@@ -108,7 +108,7 @@ gst_tl_sink_render (GstBaseSink *base, GstBuffer *buffer)
 
   if (!gst_buffer_map (buffer, &map, GST_MAP_READ))
     return GST_FLOW_ERROR;
-  g_autofree char *text = g_utf8_make_valid ((const char *) map.data, map.size);
+  g_autofree char *text = map.size ? g_utf8_make_valid ((const char *) map.data, map.size) : g_strdup ("");
   gst_buffer_unmap (buffer, &map);
   gboolean known = tl_text_meta_get (buffer, &info);
 

@@ -9,7 +9,6 @@
 #include "text/tl-tokenizer-parts.h"
 
 #define MAX_CONFIG (16u << 20)
-#define MAX_TOKENIZER (256u << 20)
 
 static GBytes *
 load (const char *folder, const char *file, gsize limit, GError **error)
@@ -68,7 +67,7 @@ gboolean
 tl_folder_tokenizer (const char *folder, const char *name, JsonObject *config, TlTokenizer **out, GError **error)
 {
   g_autoptr (GError) local = NULL;
-  g_autoptr (GBytes) json = load (folder, "tokenizer.json", MAX_TOKENIZER, &local);
+  g_autoptr (GBytes) json = load (folder, "tokenizer.json", TL_MAX_TOKENIZER_JSON, &local);
   g_autoptr (TlTokenizer) plain = json ? tl_tokenizer_new_from_json (json, name, &local) : NULL;
   g_autoptr (JsonNode) settings = plain ? load_json (folder, "tokenizer_config.json", &local) : NULL;
   g_autoptr (JsonNode) generation = plain && !local ? load_json (folder, "generation_config.json", &local) : NULL;

@@ -324,15 +324,17 @@ read_whole (TlCheckpoint *c, const guint8 *base, GError **error)
 TlCheckpoint *
 tl_checkpoint_open (const char *path, GError **error)
 {
-  g_autofree char *name = g_path_get_basename (path);
   g_autoptr (GError) cause = NULL;
-  g_autoptr (GMappedFile) mapped = g_mapped_file_new (path, FALSE, &cause);
+  g_autoptr (TlFile) file = tl_file_open (path, error);
+  if (!file)
+    return NULL;
+  g_autoptr (GMappedFile) mapped = g_mapped_file_new_from_fd (file->fd, FALSE, &cause);
   if (!mapped)
     {
-      bad_file (error, name, "cannot be opened: %s", cause->message);
+      bad_file (error, file->name, "cannot be mapped: %s", cause->message);
       return NULL;
     }
-  g_autoptr (TlCheckpoint) c = checkpoint_new (name, g_mapped_file_get_length (mapped));
+  g_autoptr (TlCheckpoint) c = checkpoint_new (file->name, g_mapped_file_get_length (mapped));
   c->mapped = g_steal_pointer (&mapped);
   if (!read_whole (c, (const guint8 *) g_mapped_file_get_contents (c->mapped), error))
     return NULL;

@@ -10,7 +10,7 @@ TlFile *
 tl_file_open (const char *path, GError **error)
 {
   g_autofree char *name = g_path_get_basename (path);
-  int fd = open (path, O_RDONLY | O_CLOEXEC);
+  int fd = open (path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);      /* a pipe that nobody writes to is not waited for */
   if (fd < 0)
     {
       g_set_error (error, TL_ERROR, TL_ERROR_BAD_FILE, "%s: cannot be opened: %s", path, g_strerror (errno));

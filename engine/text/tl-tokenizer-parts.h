@@ -9,6 +9,8 @@
 
 G_BEGIN_DECLS
 
+#define TL_MAX_TOKENIZER_JSON (256u << 20)      /* bytes of a tokenizer.json */
+
 /* GGUF's token types, which are SentencePiece's */
 typedef enum
 {

@@ -722,6 +722,16 @@ GST_START_TEST (test_a_drain_query_waits_for_the_reply)
 }
 GST_END_TEST;
 
+GST_START_TEST (test_tlsink_takes_an_empty_buffer)
+{
+  GstHarness *h = gst_harness_new_parse ("tlsink sync=false");
+
+  gst_harness_set_src_caps_str (h, TEXT_CAPS);
+  fail_unless_equals_int (gst_harness_push (h, gst_buffer_new ()), GST_FLOW_OK);
+  gst_harness_teardown (h);
+}
+GST_END_TEST;
+
 static Suite *
 elements_suite (void)
 {
@@ -766,6 +776,7 @@ elements_suite (void)
   tcase_add_test (fast, test_cancel_without_flush_keeps_what_was_sent);
   tcase_add_test (fast, test_two_pipelines_share_a_model_and_go_in_any_order);
   tcase_add_test (fast, test_a_drain_query_waits_for_the_reply);
+  tcase_add_test (fast, test_tlsink_takes_an_empty_buffer);
   return suite;
 }
 

@@ -1,7 +1,10 @@
 /* tests/model/checkpoint.c — the reader accepts a whole file and names what is wrong with a broken one. */
+#include <glib/gstdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "model/tl-checkpoint.h"
+#include "tl-model.h"
 
 #define GOOD_ENTRIES "\"a.weight\":{\"dtype\":\"F32\",\"shape\":[2,3],\"data_offsets\":[0,24]}," \
   "\"v\":{\"dtype\":\"F16\",\"shape\":[4],\"data_offsets\":[24,32]}"
@@ -193,6 +196,27 @@ test_missing_and_foreign_files (void)
   g_assert_nonnull (strstr (error->message, "tinyloop convert"));
 }
 
+/* nobody writes to it, so that whoever waited would wait for ever */
+static void
+test_a_pipe_is_refused_at_once (void)
+{
+  g_autoptr (GError) error = NULL;
+  g_autofree char *folder = g_dir_make_tmp ("tl-pipe-XXXXXX", NULL), *path = g_build_filename (folder, "p.json", NULL);
+
+  g_assert_cmpint (mkfifo (path, 0600), ==, 0);
+  g_assert_null (tl_checkpoint_open (path, &error));
+  g_assert_error (error, TL_ERROR, TL_ERROR_BAD_FILE);
+  g_assert_nonnull (strstr (error->message, "p.json: is not a regular file"));
+  g_clear_error (&error);
+  g_assert_null (tl_checkpoint_open_header (path, &error));
+  g_assert_error (error, TL_ERROR, TL_ERROR_BAD_FILE);
+  g_clear_error (&error);
+  g_assert_null (tl_tokenizer_new_for_path (path, &error));
+  g_assert_error (error, TL_ERROR, TL_ERROR_BAD_FILE);
+  g_unlink (path);
+  g_rmdir (folder);
+}
+
 int
 main (int argc, char **argv)
 {
@@ -203,5 +227,6 @@ main (int argc, char **argv)
   g_test_add_func ("/checkpoint/every-truncation-is-refused", test_every_truncation_is_refused);
   g_test_add_func ("/checkpoint/every-flipped-byte-is-survived", test_every_flipped_byte_is_survived);
   g_test_add_func ("/checkpoint/missing-and-foreign-files", test_missing_and_foreign_files);
+  g_test_add_func ("/checkpoint/a-pipe-is-refused-at-once", test_a_pipe_is_refused_at_once);
   return g_test_run ();
 }

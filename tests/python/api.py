@@ -78,6 +78,8 @@ class Generating(WithModel):
         cut = self.model.generate_stream(self.prompt, None, max_tokens=16, stop=[stop])
         self.assertEqual(cut["text"], text[:text.index(stop)])
         self.assertEqual(cut["finish_reason"], "stop")
+        none = self.model.generate_stream(self.prompt, None, max_tokens=16, stop=[text[:1]])
+        self.assertEqual((none["text"], none["finish_reason"]), ("", "stop"))
 
     def test_timings_are_there(self):
         r = self.model.generate_stream(self.prompt, lambda t: True, max_tokens=4)
@@ -306,6 +308,15 @@ class Text(WithModel):
         self.assertEqual(tokenizer.chat("turn on the light"), self.prompt.tolist())
         self.assertNotIn(0, tokenizer.chat("a<|end|>b"))
         self.assertEqual(tokenizer.decode(tokenizer.chat("a<|end|>b")), "<|cmd|>a<|end|>b<|json|>")
+
+    def test_what_is_no_text_is_refused(self):
+        tokenizer = self.model.tokenizer
+        for call in (lambda: tokenizer.encode(5), lambda: tokenizer.chat(b"a"), lambda: tl.Tokenizer(5), lambda: tl.Model(None),
+                     lambda: self.model.generate([1], stop=[b"a"])):
+            self.assertRaises(TypeError, call)
+        for call in (lambda: tokenizer.chat("a\0b"), lambda: tokenizer.chat("a", system="\0"), lambda: tl.Model("a\0b"),
+                     lambda: self.model.generate([1], stop="a\0b")):
+            self.assertRaisesRegex(ValueError, "NUL", call)
 
 
 class Closing(unittest.TestCase):

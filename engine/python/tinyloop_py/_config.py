@@ -1,7 +1,7 @@
 """Keyword arguments of a generation, checked before they reach the engine: every bad range is a ValueError."""
 import math
 
-from ._engine import KV_MODES, TinyLoop, ids_array, to_bytes
+from ._engine import KV_MODES, TinyLoop, ids_array, text, to_bytes
 from ._grammar import Grammar
 
 _UINT_MAX = 2 ** 32 - 1
@@ -62,7 +62,7 @@ def make_config(max_tokens=64, loops=None, temperature=0.0, top_k=50, top_p=1.0,
     p.kv_mode = KV_MODES[kv_mode]
     p.ignore_eos = bool(ignore_eos)
     p.exact_activations = bool(exact_activations)
-    p.stop = [stop] if isinstance(stop, str) else list(stop or ())
+    p.stop = [text("a stop string", one) for one in ([stop] if isinstance(stop, str) else stop or ())]
     for sequence in stop_sequences or ():
         config.add_stop_sequence(to_bytes(ids_array(sequence, "a stop sequence")))
     return config

@@ -33,6 +33,15 @@ def python_errors():
         raise kind(error.message) from None
 
 
+def text(name, value):
+    """`value` if it is a str that a C string can hold"""
+    if not isinstance(value, str):
+        raise TypeError(f"{name} must be a str, not {type(value).__name__}")
+    if "\0" in value:
+        raise ValueError(f"{name} holds a NUL character; leave it out")
+    return value
+
+
 def ids_array(ids, name="prompt"):
     """a one-dimensional int32 array of at least one id"""
     array = np.asarray(ids)

@@ -1,10 +1,11 @@
 """Model: a checkpoint that generates and scores. Callbacks run on the caller's thread, between passes."""
 import json
+import os
 import time
 import warnings
 
 from ._config import make_config
-from ._engine import (TinyLoop, from_bytes, ids_array, interruptible, python_errors, scores_dict, to_bytes,
+from ._engine import (TinyLoop, from_bytes, ids_array, interruptible, python_errors, scores_dict, text, to_bytes,
                       to_numpy)
 from ._tokenizer import Tokenizer
 
@@ -15,7 +16,7 @@ class Model:
     def __init__(self, path, max_seq_len=0, device="cpu", threads=0, max_cache_bytes=0):
         if max_seq_len < 0 or threads < 0 or max_cache_bytes < 0:
             raise ValueError("max_seq_len, threads and max_cache_bytes must not be negative")
-        self._model = TinyLoop.Model(path=str(path), device=device, threads=threads, max_cache_bytes=max_cache_bytes,
+        self._model = TinyLoop.Model(path=text("path", os.fsdecode(path)), device=device, threads=threads, max_cache_bytes=max_cache_bytes,
                                      max_seq_len=max_seq_len)
         interruptible(self._model.load)
         own = json.loads(self._model.props.descriptor_json).get("dims", {}).get("max_seq_len") or 0
