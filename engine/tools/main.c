@@ -99,19 +99,29 @@ usage (FILE *to, int status)
   return status;
 }
 
+/* what could not be written is not done */
+static int
+check_output (int status)
+{
+  if (fflush (stdout) == 0 && !ferror (stdout))
+    return status;
+  fputs ("tinyloop: standard output could not be written; is the disk full?\n", stderr);
+  return status ? status : 1;
+}
+
 int
 main (int argc, char **argv)
 {
   if (argc < 2)
     return usage (stderr, 2);
   if (g_str_equal (argv[1], "--help") || g_str_equal (argv[1], "-h"))
-    return usage (stdout, 0);
+    return check_output (usage (stdout, 0));
   for (guint i = 0; i < G_N_ELEMENTS (tools); i++)
     if (g_str_equal (argv[1], tools[i].name))
       {
         g_autofree char *name = g_strdup_printf ("tinyloop %s", tools[i].name);
         g_set_prgname (name);
-        return tools[i].run (argc - 1, argv + 1);
+        return check_output (tools[i].run (argc - 1, argv + 1));
       }
   fprintf (stderr, "tinyloop: there is no command '%s'; 'tinyloop --help' lists them\n", argv[1]);
   return 2;

@@ -65,6 +65,13 @@ class Every(Case):
                 self.assertIn(word, out, command)
             self.assertIn(command, self.done("--help"))
 
+    def test_output_that_cannot_be_written_is_a_failure(self):
+        for args in ("--help",), ("inspect", DEMO), ("generate", DEMO, "--tokens", "1,2", "--max-tokens", "2"):
+            with open("/dev/full", "w") as full:
+                r = subprocess.run([TOOL, *args], stdout=full, stderr=subprocess.PIPE, text=True, timeout=120)
+            self.assertEqual(r.returncode, 1, args)
+            self.assertRegex(r.stderr, r"\Atinyloop: standard output [^\n]+\n\Z")
+
     def test_wrong_use_is_status_2_and_one_line(self):
         for command in COMMANDS:
             self.refused(2, ["--help"], command, "--no-such-option")

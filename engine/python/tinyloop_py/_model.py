@@ -16,8 +16,8 @@ class Model:
     def __init__(self, path, max_seq_len=0, device="cpu", threads=0, max_cache_bytes=0):
         if max_seq_len < 0 or threads < 0 or max_cache_bytes < 0:
             raise ValueError("max_seq_len, threads and max_cache_bytes must not be negative")
-        self._model = TinyLoop.Model(path=text("path", os.fsdecode(path)), device=device, threads=threads, max_cache_bytes=max_cache_bytes,
-                                     max_seq_len=max_seq_len)
+        self._model = TinyLoop.Model(path=text("path", os.fsdecode(path)), device=device, threads=threads,
+                                     max_cache_bytes=max_cache_bytes, max_seq_len=max_seq_len)
         interruptible(self._model.load)
         own = json.loads(self._model.props.descriptor_json).get("dims", {}).get("max_seq_len") or 0
         if own and max_seq_len > own:
