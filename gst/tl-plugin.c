@@ -10,4 +10,4 @@ plugin_init (GstPlugin *plugin)
 }
 
 GST_PLUGIN_DEFINE (GST_VERSION_MAJOR, GST_VERSION_MINOR, tinyloop, "Looped language models", plugin_init, TL_VERSION,
-    "LGPL", "TinyLoop", "https://gstreamer.freedesktop.org")
+    "LGPL", "TinyLoop", "Unknown package origin")

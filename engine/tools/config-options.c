@@ -9,11 +9,24 @@
 #include "decode/tl-generate-config.h"
 #include "tool.h"
 
+/* what stands for the value in the help: the names of an enum, else a word */
+static const char *
+value_name (GParamSpec *pspec)
+{
+  if (!G_IS_PARAM_SPEC_ENUM (pspec))
+    return pspec->value_type == G_TYPE_STRV ? "TEXT" : "VALUE";
+  GEnumClass *names = G_PARAM_SPEC_ENUM (pspec)->enum_class;
+  g_autoptr (GString) all = g_string_new (NULL);
+  for (guint i = 0; i < names->n_values; i++)
+    g_string_append_printf (all, "%s%s", i ? "|" : "", names->values[i].value_nick);
+  return g_intern_string (all->str);
+}
+
 static gboolean
 bad_value (GParamSpec *pspec, const char *text, GError **error)
 {
-  g_set_error (error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE, "--%s: '%s' is not a value it takes (%s)", pspec->name, text,
-      g_param_spec_get_blurb (pspec));
+  g_set_error (error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE, "--%s=%s: '%s' is not a value it takes (%s)", pspec->name,
+      value_name (pspec), text, g_param_spec_get_blurb (pspec));
   return FALSE;
 }
 
@@ -106,7 +119,7 @@ tool_config_options (gpointer config)
       if (!known || !(pspecs[i]->flags & G_PARAM_WRITABLE))
         continue;
       entries[used++] = (GOptionEntry) { pspecs[i]->name, 0, type == G_TYPE_BOOLEAN ? G_OPTION_FLAG_NO_ARG : 0,
-        G_OPTION_ARG_CALLBACK, set_option, g_param_spec_get_blurb (pspecs[i]), type == G_TYPE_STRV ? "TEXT" : "VALUE" };
+        G_OPTION_ARG_CALLBACK, set_option, g_param_spec_get_blurb (pspecs[i]), value_name (pspecs[i]) };
     }
   GOptionGroup *group = g_option_group_new ("parameters", "Parameters of the generation:",
       "Show the parameters of the generation", config, NULL);

@@ -33,7 +33,7 @@ tool_export_gguf (int argc, char **argv)
     { "loops", 0, 0, G_OPTION_ARG_INT, &loops, "how often the loop blocks are written, 0 = the model's default", "N" },
     { "without-tokenizer", 0, 0, G_OPTION_ARG_NONE, &without_tokenizer, "weights only", NULL },
     TOOL_OPTION_JSON (json), G_OPTION_ENTRY_NULL };
-  if (!tool_parse ("SRC DST", entries, NULL, &argc, &argv))
+  if (!tool_parse ("SRC DST - a .tinyloop as a GGUF file with the loop unrolled", entries, NULL, &argc, &argv))
     return 2;
   if (!tool_check_not_negative ("loops", loops, &error))
     return tool_bad_usage (error);

@@ -95,7 +95,7 @@ usage (FILE *to, int status)
   fputs ("Usage: tinyloop COMMAND …\n\n", to);
   for (guint i = 0; i < G_N_ELEMENTS (tools); i++)
     fprintf (to, "  %-12s %s\n", tools[i].name, tools[i].summary);
-  fputs ("\n'tinyloop COMMAND --help' tells a command's options.\n", to);
+  fputs ("\n'tinyloop COMMAND --help' tells a command's options, 'tinyloop --version' the version.\n", to);
   return status;
 }
 
@@ -116,6 +116,8 @@ main (int argc, char **argv)
     return usage (stderr, 2);
   if (g_str_equal (argv[1], "--help") || g_str_equal (argv[1], "-h"))
     return check_output (usage (stdout, 0));
+  if (g_str_equal (argv[1], "--version"))
+    return check_output (puts ("tinyloop " TL_VERSION) < 0);
   for (guint i = 0; i < G_N_ELEMENTS (tools); i++)
     if (g_str_equal (argv[1], tools[i].name))
       {

@@ -110,7 +110,8 @@ tool_parse_ids (const char *text, GError **error)
     char *end;
     gint64 value = g_ascii_strtoll (at, &end, 10);
     if (end == at || value < 0 || value > G_MAXINT32) {
-      g_set_error (error, TL_ERROR, TL_ERROR_INVALID_ARGUMENT, "'%.20s' is no token id; write ids as 1,2,3", at);
+      g_set_error (error, TL_ERROR, TL_ERROR_INVALID_ARGUMENT, "'%.*s' is no token id; write ids as 1,2,3",
+          (int) MIN (strcspn (at, ", \t\r\n[]"), 20), at);
       return NULL;
     }
     gint32 id = value;

@@ -247,4 +247,4 @@ cycles_suite (void)
   return suite;
 }
 
-GST_CHECK_MAIN (cycles);
+STORY_MAIN (cycles)

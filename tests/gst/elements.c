@@ -780,4 +780,4 @@ elements_suite (void)
   return suite;
 }
 
-GST_CHECK_MAIN (elements);
+STORY_MAIN (elements)

@@ -481,4 +481,4 @@ links_suite (void)
   return suite;
 }
 
-GST_CHECK_MAIN (links);
+STORY_MAIN (links)

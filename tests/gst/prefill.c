@@ -267,4 +267,4 @@ prefill_suite (void)
   return suite;
 }
 
-GST_CHECK_MAIN (prefill);
+STORY_MAIN (prefill)

@@ -304,4 +304,4 @@ properties_suite (void)
   return suite;
 }
 
-GST_CHECK_MAIN (properties);
+STORY_MAIN (properties)

@@ -112,3 +112,13 @@ run_pipeline (const char *launch, const char *text)
   gst_object_unref (pipe);
   return said;
 }
+
+int
+run_suite (Suite *suite)
+{
+  SRunner *runner = srunner_create (suite);
+  srunner_run_all (runner, CK_ENV);
+  int failed = srunner_ntests_failed (runner);
+  srunner_free (runner);
+  return failed != 0;
+}

@@ -10,6 +10,10 @@
 #define TEXT_CAPS "text/x-raw, format=utf8"
 #define SRC "appsrc name=a format=time caps=text/x-raw,format=utf8 ! "
 
+/* GST_CHECK_MAIN prints check's own summary between the lines of TAP; with CK_VERBOSITY=silent this prints TAP alone */
+#define STORY_MAIN(name) int main (int argc, char **argv) { gst_check_init (&argc, &argv); return run_suite (name##_suite ()); }
+int run_suite (Suite *suite);
+
 /* ---- with a harness: text in, what comes out is looked at */
 GstHarness *harness (const char *launch);
 void push_text (GstHarness *h, const char *text);

@@ -58,7 +58,8 @@ def command_for(kind, body, folder):
         f.write(body)
     if kind == "python":
         return ["/usr/bin/python3", path]
-    return ["bash", "-e", "-c", 'cc -Wall -Werror example.c -o example $(pkg-config --cflags --libs tinyloop-1.0) && ./example']
+    # eval, for pkg-config escapes the blanks of an uninstalled tree's path
+    return ["bash", "-e", "-c", 'eval "cc -Wall -Werror example.c -o example $(pkg-config --cflags --libs tinyloop-1.0)"; ./example']
 
 
 def files_written(body, folder):

@@ -483,6 +483,21 @@ class Package(unittest.TestCase):
         self.assertEqual((done.returncode, done.stdout), (0, "5\n"), done.stderr)
 
 
+class Importing(unittest.TestCase):
+    def refused(self, word, program, *options):
+        """the program ends with one ImportError that holds the word"""
+        done = subprocess.run([sys.executable, *options, "-c", program], capture_output=True, text=True, timeout=60)
+        last = done.stderr.strip().splitlines()[-1]
+        self.assertEqual(done.returncode, 1)
+        self.assertRegex(last, r"^ImportError: tinyloop_py needs ")
+        self.assertIn(word, last)
+
+    def test_a_missing_typelib_and_a_missing_pygobject_are_named(self):
+        absent = "def absent(*_): raise ValueError('Namespace TinyLoop not available')\n"
+        self.refused("GI_TYPELIB_PATH", f"import gi\n{absent}gi.require_version = absent\nimport tinyloop_py")
+        self.refused("python3-gi", "import tinyloop_py", "-S")
+
+
 class Conversing(WithModel):
     def begin(self, conversation, ids, policy=GI.PromptPolicy.QUEUE, history=GI.History.KEEP, max_tokens=4):
         config = GI.GenerateConfig(max_tokens=max_tokens, ignore_eos=True)

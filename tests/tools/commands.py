@@ -72,12 +72,20 @@ class Every(Case):
             self.assertEqual(r.returncode, 1, args)
             self.assertRegex(r.stderr, r"\Atinyloop: standard output [^\n]+\n\Z")
 
+    def test_version_is_one_line(self):
+        self.assertRegex(self.done("--version"), r"\Atinyloop \d+\.\d+\.\d+\n\Z")
+
+    def test_help_says_what_each_command_does(self):
+        for command in COMMANDS:
+            self.assertRegex(self.done(command, "--help"), rf"tinyloop {command} .* - \w")
+
     def test_wrong_use_is_status_2_and_one_line(self):
         for command in COMMANDS:
             self.refused(2, ["--help"], command, "--no-such-option")
             self.refused(2, ["takes", "--help"], command)
             self.refused(2, ["takes"], command, "a", "b", "c")
         self.refused(2, ["nonsense"], "nonsense")
+        self.refused(2, ["tinyloop export-gguf SRC DST'"], "export-gguf", "a")
         self.assertEqual(run().returncode, 2)
 
     def test_a_missing_file_is_status_1_and_named(self):
@@ -147,7 +155,7 @@ class Tokenizing(Case):
         self.assertEqual(self.done("tokenize", DEMO, "--decode", text=str(ids)), text)
         self.assertEqual(json.loads(self.done("tokenize", DEMO, "--decode", "--json", text=str(ids))), text)
         self.assertEqual(json.loads(self.done("tokenize", DEMO, "--special", "--json", text="<|cmd|>")), [1])
-        self.refused(1, ["'x'"], "tokenize", DEMO, "--decode", text="1 x")
+        self.refused(1, ["'x'"], "tokenize", DEMO, "--decode", text="1 x\n")
 
     def test_a_model_without_tokenizer_says_so(self):
         self.done("convert", GOLDEN, self.path("m.tinyloop"))
@@ -189,6 +197,8 @@ class Generating(Case):
         for option, value in (("temperature", "hot"), ("temperature", "-1"), ("top-p", "1.5"), ("max-tokens", "0"),
                               ("kv-mode", "int3"), ("seed", "-1"), ("threads", "-1"), ("stop-sequences", "a")):
             self.refused(2, [value if option == "stop-sequences" else option], *ask, f"--{option}={value}")
+        self.refused(2, ["default|", "fp16", "fp32"], *ask, "--kv-mode=int3")
+        self.assertIn("--kv-mode=default|", self.done("generate", "--help-parameters"))
         self.refused(2, ["--prompt"], "generate", DEMO)
         self.refused(2, ["--prompt"], *ask, "--prompt", "x")
         self.refused(2, ["--raw"], *ask, "--raw")

@@ -2,9 +2,14 @@
 import contextlib
 import os
 import signal
+import sys
 import threading
 
-import gi
+try:
+    import gi
+except ModuleNotFoundError:
+    raise ImportError(f"tinyloop_py needs PyGObject, which {sys.executable} lacks; on Debian it is in python3-gi, for "
+                      "/usr/bin/python3 and venvs made from it with --system-site-packages") from None
 
 _HERE = os.path.dirname(os.path.abspath(__file__))
 if os.path.isdir(os.path.join(_HERE, "lib")):       # a wheel brings library and typelib along
@@ -12,7 +17,11 @@ if os.path.isdir(os.path.join(_HERE, "lib")):       # a wheel brings library and
     from gi.repository import GIRepository
     GIRepository.Repository.prepend_search_path(os.path.join(_HERE, "lib"))
     GIRepository.Repository.prepend_library_path(os.path.join(_HERE, "lib"))
-gi.require_version("TinyLoop", "1.0")
+try:
+    gi.require_version("TinyLoop", "1.0")
+except ValueError:
+    raise ImportError("tinyloop_py needs TinyLoop-1.0.typelib, which is not found; build it with `ninja -C build` and enter "
+                      "`meson devenv -C build`, or name the installed one's folder in GI_TYPELIB_PATH") from None
 import numpy as np                                                  # noqa: E402
 from gi.repository import Gio, GLib, TinyLoop                       # noqa: E402
 
