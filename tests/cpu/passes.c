@@ -16,7 +16,7 @@ static TlProgram *
 program_new (guint blocks)
 {
   g_autoptr (GError) error = NULL;
-  TlDescriptor *d = tiny_model_descriptor (&model);
+  g_autoptr (TlDescriptor) d = tiny_model_descriptor (&model);
   if (blocks)
     {
       d->n_blocks[TL_STACK_LOOP] = blocks;
