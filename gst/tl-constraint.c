@@ -22,6 +22,12 @@ tl_constrain (GObject *config, GObject *model, GstBuffer *prompt, const GstStruc
   const char *kind = s ? gst_structure_get_string (s, "kind") : NULL;
   const char *source = s ? gst_structure_get_string (s, "source") : NULL;
 
+  if (options && gst_structure_has_field (options, "grammar")
+      && !gst_structure_has_field_typed (options, "grammar", G_TYPE_STRING)) {
+    g_set_error (error, GST_STREAM_ERROR, GST_STREAM_ERROR_FORMAT, "the grammar in the prompt's options is a %s; make it a string",
+        g_type_name (gst_structure_get_field_type (options, "grammar")));
+    return FALSE;
+  }
   if (options && gst_structure_get_string (options, "grammar")) {
     source = gst_structure_get_string (options, "grammar");
     kind = gst_structure_get_string (options, "grammar-type");

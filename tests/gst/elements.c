@@ -547,6 +547,23 @@ GST_START_TEST (test_a_bad_grammar_gives_no_token)
 }
 GST_END_TEST;
 
+GST_START_TEST (test_a_grammar_option_that_is_no_string_is_refused)
+{
+  GstHarness *h = harness ("tltokenize model-path=m ! tldecode");
+  g_autoptr (GstBus) bus = gst_bus_new ();
+
+  fake_engine_script (ABC);
+  gst_element_set_bus (h->element, bus);
+  gst_harness_push_event (h, gst_event_new_custom (GST_EVENT_CUSTOM_DOWNSTREAM, gst_structure_new (TL_EVENT_OPTIONS,
+              "grammar", G_TYPE_INT, 5, NULL)));
+  push_text (h, "x");
+  fail_unless_said (h, "is a gint");
+  fail_unless (gst_harness_try_pull (h) == NULL);
+  gst_element_set_bus (h->element, NULL);
+  gst_harness_teardown (h);
+}
+GST_END_TEST;
+
 GST_START_TEST (test_segment_is_followed_by_a_gap_that_prerolls)
 {
   GstHarness *h = harness ("tlgenerate model-path=m");
@@ -765,6 +782,7 @@ elements_suite (void)
   tcase_add_test (fast, test_a_grammar_holds_from_the_next_prompt);
   tcase_add_test (fast, test_a_grammar_comes_through_tlprefill);
   tcase_add_test (fast, test_a_bad_grammar_gives_no_token);
+  tcase_add_test (fast, test_a_grammar_option_that_is_no_string_is_refused);
   tcase_add_test (fast, test_segment_is_followed_by_a_gap_that_prerolls);
   tcase_add_test (fast, test_latency_is_added_when_live);
   tcase_add_test (fast, test_paced_time_moves_by_the_token_duration);
