@@ -13,7 +13,7 @@ TL_PACKAGES_RUN="gcc libc6-dev meson ninja-build pkg-config
 # more for the tests and for README's pipelines: webvttenc, textoverlay, Gst in Python
 TL_PACKAGES_TEST="gstreamer1.0-plugins-bad gstreamer1.0-plugins-good gstreamer1.0-x python3-gst-1.0"
 TL_PACKAGES_VALGRIND="valgrind libc6-dbg"
-TL_PACKAGES_GET="python3-pip unzip"
+TL_PACKAGES_GET="python3-pip"
 
 # tl_missing NAME… — prints the packages that are not installed
 tl_missing ()

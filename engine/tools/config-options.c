@@ -9,10 +9,12 @@
 #include "decode/tl-generate-config.h"
 #include "tool.h"
 
-/* what stands for the value in the help: the names of an enum, else a word */
+/* what stands for the value in the help: the names of an enum, nothing for a flag, else a word */
 static const char *
 value_name (GParamSpec *pspec)
 {
+  if (pspec->value_type == G_TYPE_BOOLEAN)
+    return NULL;
   if (!G_IS_PARAM_SPEC_ENUM (pspec))
     return pspec->value_type == G_TYPE_STRV ? "TEXT" : "VALUE";
   GEnumClass *names = G_PARAM_SPEC_ENUM (pspec)->enum_class;

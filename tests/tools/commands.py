@@ -198,7 +198,9 @@ class Generating(Case):
                               ("kv-mode", "int3"), ("seed", "-1"), ("threads", "-1"), ("stop-sequences", "a")):
             self.refused(2, [value if option == "stop-sequences" else option], *ask, f"--{option}={value}")
         self.refused(2, ["default|", "fp16", "fp32"], *ask, "--kv-mode=int3")
-        self.assertIn("--kv-mode=default|", self.done("generate", "--help-parameters"))
+        parameters = self.done("generate", "--help-parameters")
+        self.assertIn("--kv-mode=default|", parameters)
+        self.assertRegex(parameters, r"--ignore-eos +Go on")
         self.refused(2, ["--prompt"], "generate", DEMO)
         self.refused(2, ["--prompt"], *ask, "--prompt", "x")
         self.refused(2, ["--raw"], *ask, "--raw")
