@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "import/tl-import.h"
+#include "model/tl-file.h"
 #include "quantize/tl-round.h"
 #include "text/tl-tokenizer.h"
 
@@ -209,7 +210,7 @@ tl_convert_file (const char *src, const char *dst, const char *quantize, guint g
     if (g_str_equal (quantize, formats[i].name))
       {
         options.quantize = formats[i].format;
-        return convert (src, dst, &options, cancellable, error);
+        return tl_file_check_apart (src, dst, error) && convert (src, dst, &options, cancellable, error);
       }
   g_set_error (error, TL_ERROR, TL_ERROR_INVALID_ARGUMENT, "tinyloop: quantize '%s': use none, int8 or int4", quantize);
   return FALSE;

@@ -10,6 +10,7 @@
 #include "import/tl-gguf-names.h"
 #include "import/tl-gguf-writer.h"
 #include "import/tl-gguf.h"
+#include "model/tl-file.h"
 #include "text/tl-tokenizer-parts.h"
 #include "tl-convert.h"
 #include "tl-model-private.h"
@@ -346,7 +347,7 @@ tl_export_gguf (const char *src, const char *dst, guint loops, TlExportFlags fla
     GCancellable *cancellable, GError **error)
 {
   g_return_val_if_fail (src && dst, FALSE);
-  g_autoptr (TlCheckpoint) checkpoint = tl_checkpoint_open (src, error);
+  g_autoptr (TlCheckpoint) checkpoint = tl_file_check_apart (src, dst, error) ? tl_checkpoint_open (src, error) : NULL;
   g_autoptr (TlWeights) weights = checkpoint ? tl_weights_new (checkpoint, error) : NULL;
   if (!weights)
     return FALSE;

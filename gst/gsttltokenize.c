@@ -12,6 +12,8 @@
 
 #include <string.h>
 
+#define MAX_TEXT (16u << 20)    /* bytes collected for one prompt */
+
 GST_DEBUG_CATEGORY_STATIC (tl_tokenize_debug);
 #define GST_CAT_DEFAULT tl_tokenize_debug
 
@@ -223,6 +225,11 @@ gst_tl_tokenize_submit (GstBaseTransform *trans, gboolean is_discont, GstBuffer 
   else {
     g_byte_array_append (self->text, map.data, map.size);
     ok = framing != TL_FRAMING_LINE || take_lines (self, FALSE);
+    if (ok && self->text->len > MAX_TEXT) {
+      GST_ELEMENT_ERROR (self, STREAM, ENCODE, ("%s: the prompt has more than %u MiB and no end yet; cut it, or set framing",
+              GST_ELEMENT_NAME (self), MAX_TEXT >> 20), (NULL));
+      ok = FALSE;
+    }
   }
   gst_buffer_unmap (input, &map);
   gst_buffer_unref (input);

@@ -87,3 +87,13 @@ tl_file_load (const char *path, gsize limit, GError **error)
   data[file->size] = 0;
   return g_bytes_new_take (g_steal_pointer (&data), file->size);
 }
+
+gboolean
+tl_file_check_apart (const char *src, const char *dst, GError **error)
+{
+  struct stat from, to;
+  if (stat (src, &from) < 0 || stat (dst, &to) < 0 || from.st_dev != to.st_dev || from.st_ino != to.st_ino)
+    return TRUE;
+  g_set_error (error, TL_ERROR, TL_ERROR_INVALID_ARGUMENT, "%s: is the source too; name another file to write", dst);
+  return FALSE;
+}

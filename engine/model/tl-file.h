@@ -22,6 +22,8 @@ void tl_file_free (TlFile *file);
 gboolean tl_file_read (TlFile *file, guint64 offset, void *data, gsize size, GError **error);
 /* the whole of a small file; longer than `limit` bytes is an error */
 GBytes *tl_file_load (const char *path, gsize limit, GError **error);
+/* FALSE with an error when @dst is the file that @src is: writing it would end what is read */
+gboolean tl_file_check_apart (const char *src, const char *dst, GError **error);
 
 G_DEFINE_AUTOPTR_CLEANUP_FUNC (TlFile, tl_file_free)
 

@@ -338,6 +338,8 @@ GST_START_TEST (test_bad_input_is_said_on_the_bus)
     { SRC "tlgenerate model-path=m type=regex location=no-such-file ! fakesink", "x", "no-such-file" },
     { SRC "tlgenerate model-path=m type=json-schema grammar={} ! fakesink", "x", "json-schema are not available" },
     { SRC "tlgenerate model-path=m type=gbnf grammar=root ! fakesink", "x", "gbnf are not available" },
+    { "fakesrc num-buffers=20 filltype=zero sizetype=fixed sizemax=1000000 ! tltokenize framing=line model-path=m ! fakesink", "",
+      "more than 16 MiB and no end" },
     { SRC "tltokenize model-path=m ! tldecode model-path=other ! fakesink", "x", "vocab-of-m" },
     { SRC "tltokenize model-path=m ! tldecode ! tldetokenize model-path=other ! fakesink", "x", "vocab-of-other" },
   };

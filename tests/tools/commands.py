@@ -65,6 +65,14 @@ class Every(Case):
                 self.assertIn(word, out, command)
             self.assertIn(command, self.done("--help"))
 
+    def test_the_source_is_never_overwritten(self):
+        source, link = shutil.copy(DEMO, self.path("a")), self.path("b")
+        os.symlink(source, link)
+        for command, other in (("export-gguf", source), ("export-gguf", link), ("convert", source)):
+            self.refused(1, ["is the source too"], command, source, other)
+        with open(source, "rb") as copy, open(DEMO, "rb") as whole:
+            self.assertEqual(copy.read(), whole.read())
+
     def test_output_that_cannot_be_written_is_a_failure(self):
         for args in ("--help",), ("inspect", DEMO), ("generate", DEMO, "--tokens", "1,2", "--max-tokens", "2"):
             with open("/dev/full", "w") as full:
