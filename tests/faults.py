@@ -28,12 +28,12 @@ FAULTS = [
     ("a zero point forgotten", "engine/cpu/tl-linear-scalar.c",
      "dot -= tl_packed_zero (p, block, g, lane) * sum[g];", "", IDENTITY, "/identity/int4-zero"),
     ("a barrier dropped", "engine/cpu/tl-backend-cpu.c",
-     "fetch_next (cpu, id, list, packed, i + 1);\n      meet (pass);",
-     "fetch_next (cpu, id, list, packed, i + 1);\n"
-     "      if (op->kind != TL_OP_LINEAR) meet (pass); else if (id) g_usleep (300);", IDENTITY, "/identity/f16"),
-    ("the first loop's plane in place of the row's own", "engine/cpu/tl-backend-cpu.c",
+     "if (worked)\n        meet (pass, NULL);",
+     "if (worked && list->ops[i - 1].kind != TL_OP_LINEAR) meet (pass, NULL);"
+     " if (id && op->kind == TL_OP_LINEAR) g_usleep (300);", IDENTITY, "/identity/f16"),
+    ("the first loop's plane in place of the row's own", "engine/cpu/tl-cpu-attend.c",
      "TL_GROUP_LOOP + row->depth", "TL_GROUP_LOOP", IDENTITY, "/identity/bf16"),
-    ("keys of one plane read for another", "engine/cpu/tl-backend-cpu.c",
+    ("keys of one plane read for another", "engine/cpu/tl-cpu-attend.c",
      "((gsize) (op->plane * 2 + which)", "((gsize) (op->plane * 2 + 0 * which)", IDENTITY, "/identity/int8"),
     ("plane d read in place of min (d, e)", "engine/cache/tl-pass.c",
      "if (r->depth < tl_kv_sequence_max_depth (pass->rows[i].sequence))", "if (0)", CACHE,
