@@ -20,6 +20,7 @@ TEXTS = ["turn the kitchen lights down to thirty percent",
          "play something by the beatles in the living room"]
 REPLY_LIMIT_S = 120  # a pipeline silent for so long is stuck
 ERROR_LIMIT_S = 2  # gst-launch-1.0 does not always end after an error during preroll
+PROBLEM = re.compile("(ERROR|WARNING): .*")  # within a line, too: gst-launch-1.0 prints from several threads at once
 NUMBER = r"=\(\w+\)\s*([-+0-9.eE]+)"
 
 
@@ -52,14 +53,14 @@ class Pipeline:
     def _read_bus(self):
         for raw in self.process.stdout:
             line = raw.decode("utf-8", "replace").rstrip()
-            if line.startswith("Got message") and "tinyloop-generation" in line:
+            problem = PROBLEM.search(line)
+            if problem:
+                is_error = line.startswith("ERROR", problem.start()) or "erroneous pipeline" in line
+                self._put("error" if is_error else "warning", problem.group())
+            elif line.startswith("Got message") and "tinyloop-generation" in line:
                 self._put("generation", line)
             elif line.startswith("Got message") and "(progress)" in line:
                 self._put("progress", line)
-            elif line.startswith("ERROR") or "erroneous pipeline" in line:
-                self._put("error", line)
-            elif line.startswith("WARNING"):
-                self._put("warning", line)
 
     def send(self, text, is_last):
         """one prompt; a pipeline that has gone says on its bus why"""

@@ -56,6 +56,17 @@ def refuses(model, text, expected):
     return None if status != 0 and re.search(expected, err) and "Traceback" not in err else f"exit {status}\n{out!r}\n{err}"
 
 
+def finds_within(folder):
+    """an error that gst-launch-1.0 printed in the midst of a line of another thread"""
+    launcher = os.path.join(folder, "gst-launch-1.0")
+    with open(launcher, "w") as f:
+        f.write("#!/bin/sh\necho 'Got message #20 from element \"x\" (state-changed): ERROR: from element y: it broke'\nexit 1\n")
+    os.chmod(launcher, 0o755)
+    environment_with = dict(ENVIRONMENT, PATH=folder + os.pathsep + ENVIRONMENT["PATH"])
+    done = subprocess.run([*COMMAND, MODEL, COMMANDS[0]], env=environment_with, capture_output=True, text=True, timeout=120)
+    return None if done.returncode == 1 and done.stderr == "ERROR: from element y: it broke\n" else done.stderr
+
+
 def leaves_early():
     """a reader that closes the pipe after its first byte"""
     with subprocess.Popen([*COMMAND, MODEL, *COMMANDS], env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as child:
@@ -84,6 +95,7 @@ def main():
         check("a text longer than the context is refused", refuses(MODEL, COMMANDS[1] * 2000, r"prompt has \d+ tokens, \d+ are allowed"))
         check("bytes that are not UTF-8 are refused", refuses(MODEL, b"play \xff\xfe", "(?i)utf-8"))
         check("a file that is no model is refused by name", refuses(broken, COMMANDS[1], "broken.tinyloop"))
+        check("an error in the midst of another line is shown", finds_within(folder))
         check("a reader that leaves is no error of ours", leaves_early())
     print(f"1..{len(results)}")
     return 0 if all(results) else 1
