@@ -182,7 +182,7 @@ tool_score (int argc, char **argv)
 {
   ToolOptions o;
   GError *error = NULL;
-  g_autofree char *what = g_strdup ("logits"), *output = NULL;
+  g_autofree char *what = NULL, *output = NULL;
   const GOptionEntry own[] = {
     { "what", 0, 0, G_OPTION_ARG_STRING, &what,
         "logits (default), last, logit-lens, trajectory, uncertainty or consistency", "W" },
@@ -191,7 +191,7 @@ tool_score (int argc, char **argv)
   tool_options_init (&o);
   int status = 2;
   if (tool_options_parse (&o, "MODEL - logits of given ids, and how they come about by depth", TOOL_OPTIONS_MODEL | TOOL_OPTIONS_INPUT, own, &argc, &argv))
-    status = score (&o, argv[1], what, output, &error) ? 0 : tool_failed (error);
+    status = score (&o, argv[1], what ? what : "logits", output, &error) ? 0 : tool_failed (error);
   tool_options_clear (&o);
   return status;
 }
