@@ -132,7 +132,7 @@ class Run:
         self.net.load_state_dict(kept["model"])
         for (optimizer, _), state in zip(self.optimizers, kept["optimizers"]):
             optimizer.load_state_dict(state)
-        self.step, self.share = kept["step"], kept["share"]
+        self.step, self.share = kept["step"], kept["share"] if self.args.share is None else self.args.share
 
     def keep(self):
         """Write the export folder and state.pt, so that a kill at any moment leaves a whole state."""
@@ -201,6 +201,7 @@ def main():
     parser.add_argument("--prose", type=pathlib.Path, required=True, help="the text that prose.py writes")
     parser.add_argument("--minutes", type=float, default=90, help="how long to train from now on")
     parser.add_argument("--until", metavar="HH:MM", help="train until this time of day instead")
+    parser.add_argument("--share", type=float, help="go on at this share of the schedule, not where OUT/state.pt stopped")
     parser.add_argument("--warm", type=pathlib.Path, help=".tinyloop file or export folder whose weights and tokenizer to start from")
     parser.add_argument("--tokens", type=int, default=1536, help="tokens per step and process")
     parser.add_argument("--vocab", type=int, default=2048)
