@@ -330,17 +330,22 @@ class Closing(unittest.TestCase):
                 call()
 
     def test_closing_ends_what_runs(self):
-        model, seen, errors = tl.Model(DEMO), threading.Event(), []
+        model, seen, closed, errors = tl.Model(DEMO), threading.Event(), threading.Event(), []
+
+        def on_token(token):
+            seen.set()
+            closed.wait(60)
 
         def run():
             try:
-                model.generate_stream([5, 6, 7], lambda t: seen.set(), max_tokens=model.max_seq_len - 3)
+                model.generate_stream([5, 6, 7], on_token, max_tokens=100)
             except RuntimeError as error:
                 errors.append(str(error))
         thread = threading.Thread(target=run)
         thread.start()
         seen.wait()
         model.close()
+        closed.set()
         thread.join()
         self.assertEqual(errors, ["model was closed"])
 
