@@ -119,3 +119,36 @@ golden_max_diff (const float *a, const float *b, gsize n)
     }
   return max;
 }
+
+static void
+folder_free (gpointer data)
+{
+  GoldenFolder *f = data;
+  g_free (f->folder);
+  g_free (f);
+}
+
+static void
+add_folders (const char *directory, const char *prefix, gboolean required, GTestDataFunc test)
+{
+  g_autoptr (GDir) dir = g_dir_open (directory, 0, NULL);
+  const char *name;
+  while (dir && (name = g_dir_read_name (dir))) {
+    g_autofree char *expected = g_build_filename (directory, name, "expected.safetensors", NULL);
+    g_autofree char *path = g_strdup_printf ("%s/%s%s", prefix, required ? "" : "more/", name);
+    if (!g_file_test (expected, G_FILE_TEST_EXISTS) || g_str_equal (name, "sampling"))
+      continue;
+    GoldenFolder *f = g_new (GoldenFolder, 1);
+    *f = (GoldenFolder) { g_build_filename (directory, name, NULL), required };
+    g_test_add_data_func_full (path, f, test, folder_free);
+  }
+}
+
+void
+golden_add_tests (const char *prefix, GTestDataFunc test)
+{
+  add_folders (g_getenv ("TINYLOOP_TEST_GOLDENS"), prefix, TRUE, test);
+  g_autofree char *shared = g_build_filename (g_getenv ("TINYLOOP_SHARED"), "goldens", NULL);
+  if (g_file_test (shared, G_FILE_TEST_IS_DIR))
+    add_folders (shared, prefix, FALSE, test);
+}

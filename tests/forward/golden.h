@@ -31,6 +31,10 @@ Golden *golden_open_quantised (const char *folder, const char *quantize, guint g
   GError **error);
 void golden_close (Golden *g);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC (Golden, golden_close)
+/* what a test of golden_add_tests() gets; required: it stands in the tree, so its model must be supported */
+typedef struct { char *folder; gboolean required; } GoldenFolder;
+/* one test for every folder of the selection, and of the shared ones (PREFIX/more/…) when they are there */
+void golden_add_tests (const char *prefix, GTestDataFunc test);
 /* float32 data, its element count in n; NULL when absent */
 const float *golden_tensor (Golden *g, const char *name, gsize *n);
 guint32 *golden_ids (JsonArray *array, guint *n);

@@ -7,8 +7,6 @@
 
 #define TOLERANCE 2e-4f
 
-typedef struct { char *folder; gboolean required; } Folder;
-
 typedef struct { float logits, hidden; guint cases, states, tokens; } Figures;
 
 static guint
@@ -127,7 +125,7 @@ check_case (Golden *g, TlKvStore *store, const char *prompt, JsonObject *c, Figu
 static void
 logits_and_greedy_equal_the_reference (gconstpointer data)
 {
-  const Folder *f = data;
+  const GoldenFolder *f = data;
   g_autoptr (GError) error = NULL;
   g_autoptr (Golden) g = golden_open (f->folder, 1, TRUE, &error);
   if (!g && !f->required)
@@ -156,38 +154,10 @@ logits_and_greedy_equal_the_reference (gconstpointer data)
     figures.tokens);
 }
 
-static void
-folder_free (gpointer data)
-{
-  Folder *f = data;
-  g_free (f->folder);
-  g_free (f);
-}
-
-static void
-add_folders (const char *directory, gboolean required)
-{
-  g_autoptr (GDir) dir = g_dir_open (directory, 0, NULL);
-  const char *name;
-  while (dir && (name = g_dir_read_name (dir)))
-    {
-      g_autofree char *expected = g_build_filename (directory, name, "expected.safetensors", NULL);
-      g_autofree char *path = g_strdup_printf ("/forward/goldens/%s%s", required ? "" : "more/", name);
-      if (!g_file_test (expected, G_FILE_TEST_EXISTS) || g_str_equal (name, "sampling"))
-        continue;
-      Folder *f = g_new (Folder, 1);
-      *f = (Folder) { g_build_filename (directory, name, NULL), required };
-      g_test_add_data_func_full (path, f, logits_and_greedy_equal_the_reference, folder_free);
-    }
-}
-
 int
 main (int argc, char **argv)
 {
   g_test_init (&argc, &argv, NULL);
-  add_folders (g_getenv ("TINYLOOP_TEST_GOLDENS"), TRUE);
-  g_autofree char *shared = g_build_filename (g_getenv ("TINYLOOP_SHARED"), "goldens", NULL);
-  if (g_file_test (shared, G_FILE_TEST_IS_DIR))
-    add_folders (shared, FALSE);
+  golden_add_tests ("/forward/goldens", logits_and_greedy_equal_the_reference);
   return g_test_run ();
 }

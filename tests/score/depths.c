@@ -10,8 +10,6 @@
 #define TOLERANCE 2e-4f
 #define LOOPS 4
 
-typedef struct { char *folder; gboolean required; } Folder;
-
 /* how a score is asked for */
 typedef struct { TlKvMode mode; guint window, chunk; gboolean uncached; } Way;
 
@@ -140,7 +138,7 @@ static void
 depths_of_a_family (gconstpointer data)
 {
   static const char *const modes[] = { "", "zero.", "given." };
-  const Folder *f = data;
+  const GoldenFolder *f = data;
   g_autoptr (GError) error = NULL;
   g_autoptr (Golden) g = golden_open (f->folder, 1, TRUE, &error);
   if (!g && !f->required) {
@@ -161,37 +159,10 @@ depths_of_a_family (gconstpointer data)
   g_assert_true (found > 0 || f->required);
 }
 
-static void
-folder_free (gpointer data)
-{
-  Folder *f = data;
-  g_free (f->folder);
-  g_free (f);
-}
-
-static void
-add_folders (const char *directory, gboolean required)
-{
-  g_autoptr (GDir) dir = g_dir_open (directory, 0, NULL);
-  const char *name;
-  while (dir && (name = g_dir_read_name (dir))) {
-    g_autofree char *expected = g_build_filename (directory, name, "expected.safetensors", NULL);
-    g_autofree char *path = g_strdup_printf ("/score/depths/%s%s", required ? "" : "more/", name);
-    if (!g_file_test (expected, G_FILE_TEST_EXISTS) || g_str_equal (name, "sampling"))
-      continue;
-    Folder *f = g_new (Folder, 1);
-    *f = (Folder) { g_build_filename (directory, name, NULL), required };
-    g_test_add_data_func_full (path, f, depths_of_a_family, folder_free);
-  }
-}
-
 int
 main (int argc, char **argv)
 {
   g_test_init (&argc, &argv, NULL);
-  add_folders (g_getenv ("TINYLOOP_TEST_GOLDENS"), TRUE);
-  g_autofree char *shared = g_build_filename (g_getenv ("TINYLOOP_SHARED"), "goldens", NULL);
-  if (g_file_test (shared, G_FILE_TEST_IS_DIR))
-    add_folders (shared, FALSE);
+  golden_add_tests ("/score/depths", depths_of_a_family);
   return g_test_run ();
 }
