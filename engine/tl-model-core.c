@@ -1,4 +1,4 @@
-/* engine/tl-model-core.c — the part of a model that runs passes: backends, stores, who leads, and closing.
+/* engine/tl-model-core.c — the part of a model that runs passes: backends with their stores and schedulers, and closing.
  *
  * Two backends at most: the usual one and, made when first asked for, one with exact activations.
  */
@@ -14,15 +14,14 @@ struct _TlModelCore
   guint threads;
   gsize cache_limit;
 
-  GMutex pass;                  /* held by whoever leads; guards the two below and all sequences */
+  GMutex lock;                  /* guards what follows; what is there stays */
+  gboolean closed;
   TlBackend *backends[2];
   TlKvStore *stores[2];
-
-  GMutex state;                 /* guards the two below */
-  gboolean closed;
-  GPtrArray *running;           /* GCancellable of those between enter and leave */
+  TlScheduler *schedulers[2];
 };
 
+/* under the lock */
 static gboolean
 prepare (TlModelCore *core, gboolean exact, GError **error)
 {
@@ -33,6 +32,7 @@ prepare (TlModelCore *core, gboolean exact, GError **error)
   if (!core->backends[exact])
     return FALSE;
   core->stores[exact] = tl_kv_store_new (core->backends[exact], core->cache_limit);
+  core->schedulers[exact] = tl_scheduler_new (core->backends[exact]);
   return TRUE;
 }
 
@@ -45,9 +45,7 @@ tl_model_core_new (TlProgram *program, const TlBackendClass *klass, guint thread
   core->klass = klass;
   core->threads = threads;
   core->cache_limit = cache_limit;
-  core->running = g_ptr_array_new_with_free_func (g_object_unref);
-  g_mutex_init (&core->pass);
-  g_mutex_init (&core->state);
+  g_mutex_init (&core->lock);
   if (!prepare (core, FALSE, error)) {
     tl_model_core_unref (core);
     return NULL;
@@ -68,13 +66,12 @@ tl_model_core_unref (TlModelCore *core)
   if (!g_atomic_int_dec_and_test (&core->ref_count))
     return;
   for (guint i = 0; i < 2; i++) {
+    g_clear_pointer (&core->schedulers[i], tl_scheduler_free);
     g_clear_pointer (&core->stores[i], tl_kv_store_unref);
     g_clear_pointer (&core->backends[i], tl_backend_free);
   }
   tl_program_unref (core->program);
-  g_ptr_array_unref (core->running);
-  g_mutex_clear (&core->pass);
-  g_mutex_clear (&core->state);
+  g_mutex_clear (&core->lock);
   g_free (core);
 }
 
@@ -88,76 +85,23 @@ gsize
 tl_model_core_memory (TlModelCore *core)
 {
   gsize bytes = 0;
-  g_mutex_lock (&core->pass);
+  g_mutex_lock (&core->lock);
   for (guint i = 0; i < 2; i++)
     if (core->backends[i])
       bytes += core->klass->weights_bytes (core->backends[i]) + tl_kv_store_used_bytes (core->stores[i]);
-  g_mutex_unlock (&core->pass);
+  g_mutex_unlock (&core->lock);
   return bytes;
 }
 
 void
 tl_model_core_close (TlModelCore *core)
 {
-  g_mutex_lock (&core->state);
+  g_mutex_lock (&core->lock);
   core->closed = TRUE;
-  g_autoptr (GPtrArray) running = g_ptr_array_copy (core->running, (GCopyFunc) g_object_ref, NULL);
-  g_ptr_array_set_free_func (running, g_object_unref);
-  g_mutex_unlock (&core->state);
-
-  for (guint i = 0; i < running->len; i++)
-    g_cancellable_cancel (g_ptr_array_index (running, i));
-  g_mutex_lock (&core->pass);   /* waits for the pass that is being run */
-  g_mutex_unlock (&core->pass);
-}
-
-static gboolean
-check_open (TlModelCore *core, GError **error)
-{
-  g_mutex_lock (&core->state);
-  gboolean closed = core->closed;
-  g_mutex_unlock (&core->state);
-  if (closed)
-    g_set_error_literal (error, TL_ERROR, TL_ERROR_CLOSED, "model was closed");
-  return !closed;
-}
-
-static void
-forget (TlModelCore *core, GCancellable *cancellable)
-{
-  g_mutex_lock (&core->state);
-  g_ptr_array_remove_fast (core->running, cancellable);
-  g_mutex_unlock (&core->state);
-}
-
-gboolean
-tl_model_core_enter (TlModelCore *core, GCancellable *cancellable, GError **error)
-{
-  g_mutex_lock (&core->state);
-  g_ptr_array_add (core->running, g_object_ref (cancellable));
-  g_mutex_unlock (&core->state);
-
-  g_mutex_lock (&core->pass);
-  if (check_open (core, error))
-    return TRUE;
-  g_mutex_unlock (&core->pass);
-  forget (core, cancellable);
-  return FALSE;
-}
-
-gboolean
-tl_model_core_leave (TlModelCore *core, GCancellable *cancellable, gboolean ok, GError **error)
-{
-  g_mutex_unlock (&core->pass);
-  forget (core, cancellable);
-  g_autoptr (GError) closed = NULL;
-  if (ok || check_open (core, &closed))
-    return ok;
-  if (error) {
-    g_clear_error (error);
-    g_propagate_error (error, g_steal_pointer (&closed));
-  }
-  return FALSE;
+  for (guint i = 0; i < 2; i++)
+    if (core->schedulers[i])
+      tl_scheduler_close (core->schedulers[i]);
+  g_mutex_unlock (&core->lock);
 }
 
 /* --- runs --- */
@@ -179,35 +123,46 @@ can_go_on (TlModelCore *core, const TlModelRun *base, const TlGenerateConfig *co
       && base->options.state_seed == config->state_seed;
 }
 
+/* the store and scheduler a configuration asks for, made when need be; CLOSED */
+static gboolean
+open_backend (TlModelCore *core, gboolean exact, GError **error)
+{
+  g_mutex_lock (&core->lock);
+  gboolean ok = !core->closed && prepare (core, exact, error);
+  if (core->closed)
+    g_set_error_literal (error, TL_ERROR, TL_ERROR_CLOSED, "model was closed");
+  g_mutex_unlock (&core->lock);
+  return ok;
+}
+
 TlModelRun *
 tl_model_run_new (TlModelCore *core, TlModelRun *base, TlGenerateConfig *config, guint positions, GError **error)
 {
   g_autoptr (GCancellable) cancellable = g_cancellable_new ();
   TlModelRun *run = NULL;
-  if (!tl_model_core_enter (core, cancellable, error))
+  gboolean exact = config->exact_activations;
+  if (!open_backend (core, exact, error) || !tl_scheduler_enter (core->schedulers[exact], cancellable, error))
     return NULL;
 
-  gboolean exact = config->exact_activations, ok = prepare (core, exact, error);
+  gboolean forked = can_go_on (core, base, config);
+  guint held = forked ? tl_kv_sequence_length (base->sequence) : 0;
+  guint loops = config->loops ? config->loops : core->program->descriptor->loops_default;
+  guint kept = positions;
+  if (config->cache_window)
+    kept = MIN (kept, config->cache_window + (config->chunk_size ? config->chunk_size : 128));
+  gboolean ok = tl_kv_store_check (core->stores[exact],
+      tl_kv_store_estimate (core->stores[exact], kept > held ? kept - held : 0, loops, kv_mode_of (config)), error);
   if (ok) {
-    gboolean forked = can_go_on (core, base, config);
-    guint held = forked ? tl_kv_sequence_length (base->sequence) : 0;
-    guint loops = config->loops ? config->loops : core->program->descriptor->loops_default;
-    guint kept = positions;
-    if (config->cache_window)
-      kept = MIN (kept, config->cache_window + (config->chunk_size ? config->chunk_size : 128));
-    ok = tl_kv_store_check (core->stores[exact],
-        tl_kv_store_estimate (core->stores[exact], kept > held ? kept - held : 0, loops, kv_mode_of (config)), error);
-    if (ok) {
-      run = g_new0 (TlModelRun, 1);
-      run->core = tl_model_core_ref (core);
-      run->backend = core->backends[exact];
-      run->exact = exact;
-      run->sequence = forked ? tl_kv_sequence_fork (base->sequence)
-          : tl_kv_sequence_new (core->stores[exact], kv_mode_of (config), config->cache_window);
-      run->options = (TlPassOptions) { .loops = loops, .chunk = config->chunk_size, .state_seed = config->state_seed };
-    }
+    run = g_new0 (TlModelRun, 1);
+    run->core = tl_model_core_ref (core);
+    run->backend = core->backends[exact];
+    run->scheduler = core->schedulers[exact];
+    run->exact = exact;
+    run->sequence = forked ? tl_kv_sequence_fork (base->sequence)
+        : tl_kv_sequence_new (core->stores[exact], kv_mode_of (config), config->cache_window);
+    run->options = (TlPassOptions) { .loops = loops, .chunk = config->chunk_size, .state_seed = config->state_seed };
   }
-  if (!tl_model_core_leave (core, cancellable, ok, error))
+  if (!tl_scheduler_leave (core->schedulers[exact], cancellable, ok, error))
     g_clear_pointer (&run, tl_model_run_free);
   return run;
 }
@@ -215,9 +170,9 @@ tl_model_run_new (TlModelCore *core, TlModelRun *base, TlGenerateConfig *config,
 void
 tl_model_run_free (TlModelRun *run)
 {
-  g_mutex_lock (&run->core->pass);
+  tl_scheduler_lock (run->scheduler);
   tl_kv_sequence_unref (run->sequence);
-  g_mutex_unlock (&run->core->pass);
+  tl_scheduler_unlock (run->scheduler);
   tl_model_core_unref (run->core);
   g_free (run);
 }
@@ -225,18 +180,18 @@ tl_model_run_free (TlModelRun *run)
 guint
 tl_model_run_length (TlModelRun *run)
 {
-  g_mutex_lock (&run->core->pass);
+  tl_scheduler_lock (run->scheduler);
   guint length = tl_kv_sequence_length (run->sequence);
-  g_mutex_unlock (&run->core->pass);
+  tl_scheduler_unlock (run->scheduler);
   return length;
 }
 
 void
 tl_model_run_truncate (TlModelRun *run, guint length)
 {
-  g_mutex_lock (&run->core->pass);
+  tl_scheduler_lock (run->scheduler);
   tl_kv_sequence_truncate (run->sequence, length);
-  g_mutex_unlock (&run->core->pass);
+  tl_scheduler_unlock (run->scheduler);
 }
 
 TlModelRun *
@@ -244,8 +199,8 @@ tl_model_run_fork (TlModelRun *run)
 {
   TlModelRun *fork = g_memdup2 (run, sizeof *run);
   tl_model_core_ref (fork->core);
-  g_mutex_lock (&run->core->pass);
+  tl_scheduler_lock (run->scheduler);
   fork->sequence = tl_kv_sequence_fork (run->sequence);
-  g_mutex_unlock (&run->core->pass);
+  tl_scheduler_unlock (run->scheduler);
   return fork;
 }

@@ -1,12 +1,13 @@
 /* tl-model-private.h — what the public objects share: a model's core, and runs that hold a sequence of it.
  *
- * The core outlives the model object as long as a run holds it; its pass mutex guards backends, stores and sequences.
+ * The core outlives the model object as long as a run holds it. Passes go through the backend's scheduler.
  */
 #pragma once
 
 #include "cache/tl-pass.h"
 #include "decode/tl-generate-config-private.h"
 #include "decode/tl-generator-private.h"
+#include "decode/tl-scheduler.h"
 #include "tl-conversation.h"
 #include "tl-model-grammar.h"
 #include "tl-model.h"
@@ -19,6 +20,7 @@ typedef struct
 {
   TlModelCore *core;
   TlBackend *backend;
+  TlScheduler *scheduler;
   TlKvSequence *sequence;
   gboolean exact;
   TlPassOptions options;
@@ -32,10 +34,6 @@ void tl_model_core_close (TlModelCore *core);
 gsize tl_model_core_memory (TlModelCore *core);
 TlProgram *tl_model_core_program (TlModelCore *core);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC (TlModelCore, tl_model_core_unref)
-
-/* Between enter and leave the caller leads the passes. leave turns a cancelled pass of a closed model into CLOSED. */
-gboolean tl_model_core_enter (TlModelCore *core, GCancellable *cancellable, GError **error);
-gboolean tl_model_core_leave (TlModelCore *core, GCancellable *cancellable, gboolean ok, GError **error);
 
 /* A run on a fork of base->sequence when the configuration allows it, else on an empty sequence; reserves nothing, but
  * refuses what cannot fit: `positions` in total. */

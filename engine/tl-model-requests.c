@@ -54,13 +54,13 @@ static gboolean
 run_on_model (gpointer data, const guint32 *tokens, guint n, float *logits, GCancellable *cancellable, GError **error)
 {
   TlModelRun *run = data;
-  if (!tl_model_core_enter (run->core, cancellable, error))
-    return FALSE;
-  TlPassOptions options = run->options;
-  options.deliver = logits ? TL_DELIVER_LAST : TL_DELIVER_NONE;
-  options.logits = logits;
-  gboolean ok = tl_pass_run (run->backend, run->sequence, tokens, n, &options, cancellable, error);
-  return tl_model_core_leave (run->core, cancellable, ok, error);
+  guint first = tl_kv_sequence_length (run->sequence);
+  g_autofree TlPassRow *rows = g_new0 (TlPassRow, n);
+  for (guint i = 0; i < n; i++)
+    rows[i] = (TlPassRow) { .sequence = run->sequence, .position = first + i, .token = tokens[i],
+      .stop = run->options.loops, .logits = i + 1 == n ? logits : NULL };
+  TlJob job = { .rows = rows, .n_rows = n, .start = &run->options };
+  return tl_scheduler_run (run->scheduler, &job, cancellable, error);
 }
 
 /* prompts go through in one piece where everything is recomputed anyway */
@@ -177,9 +177,9 @@ score (TlModel *self, GBytes *ids, TlGenerateConfig *config, TlScoreFunc func, G
   gulong link = cancellable ? g_cancellable_connect (cancellable, G_CALLBACK (forward_cancel), g_object_ref (own),
       g_object_unref) : 0;
   TlScores *out = NULL;
-  if (tl_model_core_enter (core, own, error)) {
+  if (tl_scheduler_enter (run->scheduler, own, error)) {
     out = func (run->backend, run->sequence, tokens, n, &run->options, own, error);
-    if (!tl_model_core_leave (core, own, out != NULL, error))
+    if (!tl_scheduler_leave (run->scheduler, own, out != NULL, error))
       g_clear_pointer (&out, tl_scores_unref);
   }
   if (cancellable)

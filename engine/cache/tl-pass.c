@@ -131,7 +131,7 @@ run_rows (TlPass *pass, const guint *chosen, guint n, TlStages stages, guint loo
   GError **error)
 {
   g_autofree TlRow *rows = g_new (TlRow, n);
-  TlBatch batch = { rows, n, pass->tables, pass->sequences->len, pass->states };
+  TlBatch batch = { rows, n, pass->tables, pass->sequences->len };
   for (guint i = 0; i < n; i++)
     rows[i] = pass->states_of[chosen[i]];
   if (!tl_backend_run (pass->backend, &batch, stages, loops, cancellable, error))
@@ -152,7 +152,7 @@ make_rows (TlPass *pass)
       pass->states_of[i] = (TlRow) {
         .token = r->token, .position = r->position, .sequence = index_of_sequence (pass, r->sequence),
         .first_visible = first_visible (pass->backend, r->sequence, r->position),
-        .depth = r->depth, .stop = r->stop, .slot = r->slot, .initial_state = r->initial_state,
+        .depth = r->depth, .stop = r->stop, .states = pass->states, .slot = r->slot, .initial_state = r->initial_state,
         .logits = r->logits, .hidden = r->hidden, .trace = r->trace,
       };
       if (r->position < tl_kv_sequence_length (r->sequence))
@@ -265,6 +265,13 @@ tl_pass_row_depth (const TlPass *pass, guint row)
   return pass->states_of[row].depth;
 }
 
+gboolean
+tl_pass_row_is_going (const TlPass *pass, guint row)
+{
+  g_return_val_if_fail (row < pass->n, FALSE);
+  return pass->states_of[row].depth < pass->states_of[row].stop;
+}
+
 void
 tl_pass_read_state (TlPass *pass, guint row, TlStatePart part, float *out)
 {
@@ -335,6 +342,14 @@ run_whole (TlPass *pass, GCancellable *cancellable, GError **error)
   fill_stopped (pass);
   commit (pass);
   return TRUE;
+}
+
+gboolean
+tl_pass_rows (TlBackend *backend, const TlPassRow *rows, guint n_rows, TlStates *states, GCancellable *cancellable,
+  GError **error)
+{
+  g_autoptr (TlPass) pass = pass_new (backend, rows, n_rows, states, error);
+  return pass && run_whole (pass, cancellable, error);
 }
 
 /* logits of rows [skip, …) after every loop, row r to out + (loop * n + r - skip) * vocab_size; new rows of one stop */
@@ -559,4 +574,37 @@ tl_pass_run (TlBackend *backend, TlKvSequence *seq, const guint32 *tokens, guint
         return FALSE;
       }
   return TRUE;
+}
+
+/* rows that follow one another in a sequence, of one stop, with nothing to deliver before the last */
+static guint
+rows_alike (const TlPassRow *rows, guint n)
+{
+  guint i = 0;
+  while (i + 1 < n && !rows[i].logits && !rows[i].hidden && rows[i + 1].sequence == rows[0].sequence
+      && rows[i + 1].stop == rows[0].stop)
+    i++;
+  return i + 1;
+}
+
+gboolean
+tl_pass_recompute (TlBackend *backend, const TlPassRow *rows, guint n_rows, const TlPassOptions *start,
+  GCancellable *cancellable, GError **error)
+{
+  g_autofree guint32 *tokens = g_new (guint32, n_rows + 1);
+  for (guint i = 0, n; i < n_rows; i += n)
+    {
+      TlPassOptions options = start ? *start : (TlPassOptions) { 0 };
+      n = rows_alike (rows + i, n_rows - i);
+      for (guint j = 0; j < n; j++)
+        tokens[j] = rows[i + j].token;
+      options.loops = rows[i].stop;
+      options.deliver = TL_DELIVER_LAST;
+      options.logits = rows[i + n - 1].logits;
+      options.hidden = rows[i + n - 1].hidden;
+      tl_kv_sequence_truncate (rows[i].sequence, rows[i].position);
+      if (!tl_pass_run (backend, rows[i].sequence, tokens, n, &options, cancellable, error))
+        return FALSE;
+    }
+  return n_rows > 0 || check_rows (backend, NULL, 0, FALSE, error);
 }

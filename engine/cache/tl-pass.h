@@ -72,6 +72,7 @@ TlPass *tl_pass_begin (TlBackend *backend, const TlPassRow *rows, guint n_rows, 
 /* at most n more loops for each row (G_MAXUINT = up to its stop); stopped rows' deeper planes are filled by copies */
 gboolean tl_pass_loops (TlPass *pass, guint n, GCancellable *cancellable, GError **error);
 guint tl_pass_row_depth (const TlPass *pass, guint row);
+gboolean tl_pass_row_is_going (const TlPass *pass, guint row);   /* has loops to go */
 void tl_pass_read_state (TlPass *pass, guint row, TlStatePart part, float *out);
 /* early exit: the row takes no further loops */
 void tl_pass_stop_row (TlPass *pass, guint row);
@@ -82,6 +83,14 @@ gboolean tl_pass_peek (TlPass *pass, guint row, float *logits, GCancellable *can
 gboolean tl_pass_finish (TlPass *pass, GCancellable *cancellable, GError **error);
 void tl_pass_free (TlPass *pass);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC (TlPass, tl_pass_free)
+
+/* begin to finish at once for new rows that all stop at one depth: one entry of the backend */
+gboolean tl_pass_rows (TlBackend *backend, const TlPassRow *rows, guint n_rows, TlStates *states,
+  GCancellable *cancellable, GError **error);
+/* the same where everything is computed again (without a cache, on devices that run whole sequences): rows of any depths, run
+ * to their stops; start: where initial states come from, or NULL */
+gboolean tl_pass_recompute (TlBackend *backend, const TlPassRow *rows, guint n_rows, const TlPassOptions *start,
+  GCancellable *cancellable, GError **error);
 
 /* TINYLOOP_DISABLE_KV_CACHE=1: every tl_pass_run() recomputes its sequence from the first token */
 gboolean tl_pass_cache_is_disabled (void);

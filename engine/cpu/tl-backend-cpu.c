@@ -426,9 +426,9 @@ move_states (Pass *pass, guint id, gboolean load)
 {
   Cpu *cpu = pass->cpu;
   gsize size = cpu->base.program->d_model * sizeof (float);
-  TlStates *s = pass->batch->states;
   for (guint r = id; r < pass->batch->n_rows; r += cpu->n_workers)
     {
+      TlStates *s = pass->batch->rows[r].states;
       gsize at = s ? (gsize) pass->batch->rows[r].slot * s->width : 0;
       float *h = row_of (cpu, TL_BUFFER_H, r), *e = row_of (cpu, TL_BUFFER_E, r);
       if (s)

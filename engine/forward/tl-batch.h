@@ -37,7 +37,8 @@ typedef struct
   guint first_visible;          /* attends to first_visible … position, its own included */
   guint depth;                  /* loops done; the backend counts it up */
   guint stop;                   /* loops after which the row takes no further part in the body */
-  guint slot;                   /* its state in the batch's `states`; unique in a batch */
+  TlStates *states;             /* where its state stands between entries; NULL: nowhere (a whole token in one entry) */
+  guint slot;                   /* in `states`; unique in a batch */
   const float *initial_state;   /* [d_model] for programs with has_initial_state; NULL = zeros */
   float *logits;                /* [vocab_size], written by POST; NULL: deliver none */
   float *hidden;                /* [d_model], written by POST: the state that enters it (after the last loop); or NULL */
@@ -50,7 +51,6 @@ typedef struct
   guint n_rows;
   TlPageTable **tables;
   guint n_tables;
-  TlStates *states;
 } TlBatch;
 
 G_END_DECLS
