@@ -113,6 +113,13 @@ TL_API const char *tl_generation_get_text (TlGeneration *self);
 TL_API TlFinishReason tl_generation_get_finish_reason (TlGeneration *self);
 
 /**
+ * TL_GENERATION_EXITS:
+ *
+ * Entries of #TlGenerationFigures.exits: loops 0 to 64.
+ */
+#define TL_GENERATION_EXITS 65
+
+/**
  * TlGenerationFigures:
  * @prompt_tokens: ids of the prompt
  * @cached_tokens: of those before the prompt or in it, positions that were not computed anew
@@ -123,6 +130,11 @@ TL_API TlFinishReason tl_generation_get_finish_reason (TlGeneration *self);
  * @first_token_ms: from the beginning to the first token
  * @decode_steady_ms: from the first token to the last
  * @exact: %FALSE when the result may depend on time or fast arithmetic
+ * @drafted: ids that were drafted at fewer loops and verified
+ * @accepted: of those, ids that became part of the reply
+ * @draft_calls: passes that drafted
+ * @verify_calls: passes that verified drafts
+ * @exits: generated tokens by the loops they took, from 0
  *
  * Counters and timings of a generation.
  */
@@ -132,6 +144,10 @@ typedef struct
   guint64 loops_run;
   double prefill_ms, first_token_ms, decode_steady_ms;
   gboolean exact;
+  guint drafted, accepted, draft_calls, verify_calls;
+  guint exits[TL_GENERATION_EXITS];
+  /*< private >*/
+  guint64 reserved[8];
 } TlGenerationFigures;
 
 /**
