@@ -99,6 +99,7 @@ begin_on (TlModel *self, TlModelRun *base, const guint32 *ids, gsize n_ids, gsiz
     tl_model_run_truncate (run, n_cached = whole ? n_ids : n_ids - 1);
   TlGeneratorSource source = {
     .run = run_on_model, .data = run, .free = (GDestroyNotify) tl_model_run_free,
+    .scheduler = run->scheduler, .sequence = run->sequence, .options = &run->options,
     .vocab_size = tl_model_core_program (core)->vocab_size, .loops = run->options.loops, .chunk = chunk_of (copy),
     .tokenizer = tl_model_get_tokenizer (self), .matcher = g_steal_pointer (&matcher),
   };

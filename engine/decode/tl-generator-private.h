@@ -5,6 +5,7 @@
 #pragma once
 
 #include "decode/tl-generator.h"
+#include "decode/tl-scheduler.h"
 #include "grammar/tl-grammar.h"
 #include "text/tl-tokenizer.h"
 
@@ -17,6 +18,10 @@ typedef struct
     GError **error);
   gpointer data;
   GDestroyNotify free;
+  /* of a model, where several rows of several sequences may go through a pass; NULL for scripts, which run plainly */
+  TlScheduler *scheduler;
+  TlKvSequence *sequence;       /* data's; what `run` appends to. Another one moves in by tl_kv_sequence_replace() */
+  const TlPassOptions *options; /* data's; loops, chunk, where initial states come from */
   guint vocab_size, loops, chunk;
   TlTokenizer *tokenizer;       /* or NULL */
   TlMatcher *matcher;           /* at the beginning of the reply, or NULL; taken */
