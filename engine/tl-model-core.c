@@ -149,7 +149,7 @@ tl_model_run_new (TlModelCore *core, TlModelRun *base, TlGenerateConfig *config,
   guint loops = config->loops ? config->loops : core->program->descriptor->loops_default;
   guint kept = positions;
   if (config->cache_window)
-    kept = MIN (kept, config->cache_window + (config->chunk_size ? config->chunk_size : 128));
+    kept = MIN (kept, config->cache_window + TL_KV_ROLLBACK + (config->chunk_size ? config->chunk_size : 128));
   gboolean ok = tl_kv_store_check (core->stores[exact],
       tl_kv_store_estimate (core->stores[exact], kept > held ? kept - held : 0, loops, kv_mode_of (config)), error);
   if (ok) {

@@ -94,9 +94,9 @@ begin_on (TlModel *self, TlModelRun *base, const guint32 *ids, gsize n_ids, gsiz
   g_autoptr (TlModelRun) run = tl_model_run_new (core, base, copy, n_ids + max_tokens, error);
   if (!run)
     return NULL;
-  guint n_cached = tl_model_run_length (run);
-  if (n_cached >= n_ids)
-    tl_model_run_truncate (run, n_cached = whole ? n_ids : n_ids - 1);
+  if (tl_model_run_length (run) >= n_ids)
+    tl_model_run_truncate (run, whole ? n_ids : n_ids - 1);
+  guint n_cached = tl_model_run_length (run);   /* a window may have let go of what the last row sees */
   TlGeneratorSource source = {
     .run = run_on_model, .data = run, .free = (GDestroyNotify) tl_model_run_free,
     .scheduler = run->scheduler, .sequence = run->sequence, .options = &run->options,

@@ -73,6 +73,13 @@ drop_slots (TlKvSequence *seq, guint from, guint to)
       set_page (seq, g, s, NULL);
 }
 
+/* the first position that the row at `position` sees */
+static guint
+first_seen (const TlKvSequence *seq, guint position)
+{
+  return seq->window && position + 1 > seq->window ? position + 1 - seq->window : 0;
+}
+
 /* --- life --- */
 
 TlKvSequence *
@@ -136,11 +143,24 @@ tl_kv_sequence_truncate (TlKvSequence *seq, guint length)
 {
   if (length < seq->tokens->len)
     {
+      if (first_seen (seq, length) < seq->start)
+        length = 0;
       g_array_set_size (seq->tokens, length);
       g_array_set_size (seq->depths, length);
       seq->start = MIN (seq->start, length);
     }
   drop_slots (seq, (seq->tokens->len + TL_PAGE_POSITIONS - 1) / TL_PAGE_POSITIONS, seq->n_slots);
+}
+
+gboolean
+tl_kv_sequence_set_window (TlKvSequence *seq, guint window)
+{
+  guint length = seq->tokens->len;
+  gboolean same = window == seq->window;
+  if (!same && ((seq->window && length > seq->window) || (window && length > window)))
+    return FALSE;
+  seq->window = window;
+  return TRUE;
 }
 
 /* --- facts --- */
@@ -292,10 +312,10 @@ tl_kv_sequence_replace (TlKvSequence *seq, TlKvSequence *other)
 void
 tl_kv_sequence_trim (TlKvSequence *seq)
 {
-  guint length = seq->tokens->len;
-  if (seq->window == 0 || length + 1 <= seq->window)
+  guint first = first_seen (seq, seq->tokens->len);     /* what the next row sees */
+  if (first < TL_KV_ROLLBACK + TL_PAGE_POSITIONS)
     return;
-  guint first = length + 1 - seq->window;       /* what the row at `length` sees */
+  first = (first - TL_KV_ROLLBACK) / TL_PAGE_POSITIONS * TL_PAGE_POSITIONS;
   if (first <= seq->start)
     return;
   drop_slots (seq, seq->start / TL_PAGE_POSITIONS, first / TL_PAGE_POSITIONS);

@@ -2,7 +2,8 @@
  *
  * A sequence grows by passes (tl-pass.h), is forked in O(pages) by sharing, and is truncated at any position. Each cached
  * position stores the depth it reached; a row at depth d reads plane min (d, e), kept true by physical copies.
- * With a window, pages no later row can see are freed; positions stay absolute.
+ * With a window, pages are freed whole once neither a later row nor one that was taken back sees them; positions stay
+ * absolute.
  * Not locked: one owner at a time. An immutable snapshot is a fork that nobody runs.
  * (The public object TlSequence in engine/ wraps one of these.)
  */
@@ -14,6 +15,9 @@ G_BEGIN_DECLS
 
 typedef struct _TlKvSequence TlKvSequence;
 
+/* positions kept behind what a window shows, so that drafts can be taken back */
+#define TL_KV_ROLLBACK 64
+
 /* An empty sequence. window: 0 = a row sees everything before it, else W: the row at p sees max (0, p - W + 1) … p.
  * A mode that is not implemented is TL_ERROR_UNSUPPORTED when the first pass runs. */
 TlKvSequence *tl_kv_sequence_new (TlKvStore *store, TlKvMode mode, guint window);
@@ -23,8 +27,11 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC (TlKvSequence, tl_kv_sequence_unref)
 
 /* a second sequence with the same past; pages are shared until one of the two writes. transfer full */
 TlKvSequence *tl_kv_sequence_fork (TlKvSequence *seq);
-/* forgets positions >= length; larger lengths change nothing */
+/* Forgets positions >= length; larger lengths change nothing. Where a window has let go of what the next row would see, all
+ * is forgotten: read the length afterwards and run again what is missing. Up to TL_KV_ROLLBACK positions never cost that. */
 void tl_kv_sequence_truncate (TlKvSequence *seq, guint length);
+/* FALSE: a row of it has seen more or less than it would have through that window */
+gboolean tl_kv_sequence_set_window (TlKvSequence *seq, guint window);
 
 TlKvStore *tl_kv_sequence_store (const TlKvSequence *seq);
 TlKvMode tl_kv_sequence_mode (const TlKvSequence *seq);
@@ -46,7 +53,7 @@ void tl_kv_sequence_commit (TlKvSequence *seq, guint position, guint32 token, gu
 void tl_kv_sequence_fill_deeper (TlKvSequence *seq, guint position, guint depth);
 /* takes over what `other` holds; other is empty afterwards */
 void tl_kv_sequence_replace (TlKvSequence *seq, TlKvSequence *other);
-/* frees pages before what the next row can see */
+/* frees pages that lie TL_KV_ROLLBACK positions and more before what the next row sees */
 void tl_kv_sequence_trim (TlKvSequence *seq);
 
 G_END_DECLS

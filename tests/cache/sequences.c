@@ -148,12 +148,62 @@ static void
 pages_outside_the_window_are_freed (Fixture *f, gconstpointer name)
 {
   g_autoptr (TlKvSequence) seq = tl_kv_sequence_new (f->store, TL_KV_FP16, 8);
-  for (guint i = 0; i < 5; i++)
+  guint n = 300 / f->n + 1, first = n * f->n + 1 - 8 - TL_KV_ROLLBACK;
+  for (guint i = 0; i < n; i++)
     feed (f, seq, f->ids, f->n, f->loops, NULL);
-  g_assert_cmpuint (tl_kv_sequence_length (seq), ==, 5 * f->n);
-  g_assert_cmpuint (tl_kv_sequence_start (seq), ==, 5 * f->n + 1 - 8);
+  g_assert_cmpuint (tl_kv_sequence_length (seq), ==, n * f->n);
+  g_assert_cmpuint (tl_kv_sequence_start (seq), ==, first / 32 * 32);
   g_assert_cmpuint (tl_kv_store_used_bytes (f->store), <=,
-    tl_kv_store_estimate (f->store, 64, f->loops, TL_KV_FP16));
+    tl_kv_store_estimate (f->store, 8 + TL_KV_ROLLBACK + 2 * 32, f->loops, TL_KV_FP16));
+}
+
+/* rows that are taken back under a window: those that come in their place see what they would have seen */
+static void
+a_windowed_sequence_can_be_truncated (Fixture *f, gconstpointer name)
+{
+  g_autofree float *want = g_new0 (float, f->vocab), *got = g_new0 (float, f->vocab);
+  for (guint length = 30; length < 34; length++)
+    for (guint taken = 1; taken <= TL_KV_ROLLBACK; taken += 21)
+      {
+        g_autoptr (TlKvSequence) lone = tl_kv_sequence_new (f->store, TL_KV_FP16, 8);
+        for (guint i = 0; i < length; i++)
+          feed (f, lone, f->ids + i % f->n, 1, f->loops, NULL);
+        g_autoptr (TlKvSequence) seq = tl_kv_sequence_fork (lone);
+        feed (f, lone, f->ids, 1, f->loops, want);
+        for (guint i = 0; i < taken; i++)
+          feed (f, seq, f->ids + 1 + i % (f->n - 1), 1, f->loops, NULL);
+        tl_kv_sequence_truncate (seq, length);
+        g_assert_cmpuint (tl_kv_sequence_length (seq), ==, length);
+        feed (f, seq, f->ids, 1, f->loops, got);
+        assert_same (f, got, want);
+      }
+}
+
+static void
+what_a_window_has_let_go_is_not_truncated_to (Fixture *f, gconstpointer name)
+{
+  g_autoptr (TlKvSequence) seq = tl_kv_sequence_new (f->store, TL_KV_FP16, 8);
+  for (guint i = 0; i < 10; i++)
+    feed (f, seq, f->ids, f->n, f->loops, NULL);
+  g_assert_cmpuint (tl_kv_sequence_start (seq), >, 12);
+  tl_kv_sequence_truncate (seq, 20);
+  g_assert_cmpuint (tl_kv_sequence_length (seq), ==, 0);
+  g_assert_cmpuint (tl_kv_store_used_bytes (f->store), ==, 0);
+}
+
+static void
+a_window_may_change_while_nothing_is_hidden (Fixture *f, gconstpointer name)
+{
+  g_autofree float *want = g_new0 (float, f->vocab), *got = g_new0 (float, f->vocab);
+  g_autoptr (TlKvSequence) lone = tl_kv_sequence_new (f->store, TL_KV_FP16, 8);
+  g_autoptr (TlKvSequence) seq = tl_kv_sequence_new (f->store, TL_KV_FP16, 0);
+  feed (f, lone, f->ids, 16, f->loops, want);
+  feed (f, seq, f->ids, 8, f->loops, got);
+  g_assert_false (tl_kv_sequence_set_window (seq, 7));
+  g_assert_true (tl_kv_sequence_set_window (seq, 8));
+  feed (f, seq, f->ids + 8, 8, f->loops, got);
+  assert_same (f, got, want);
+  g_assert_false (tl_kv_sequence_set_window (seq, 0));
 }
 
 static void
@@ -224,6 +274,9 @@ main (int argc, char **argv)
     { "resume", rows_resumed_deeper_equal_rows_run_deep },
     { "early-exit", a_row_that_stopped_early_is_read_at_its_own_depth },
     { "window", pages_outside_the_window_are_freed },
+    { "window-truncate", a_windowed_sequence_can_be_truncated },
+    { "window-lost", what_a_window_has_let_go_is_not_truncated_to },
+    { "window-change", a_window_may_change_while_nothing_is_hidden },
     { "limit", a_full_store_says_what_is_missing_and_keeps_the_sequence },
     { "cancel", a_cancelled_pass_leaves_the_sequence_as_it_was },
     { "refused", bad_rows_are_refused },
