@@ -6,6 +6,7 @@
 #include "decode/tl-generator.h"
 #include "grammar/tl-grammar.h"
 #include "grammar/tl-token-trie.h"
+#include "score/tl-drawing.h"
 #include "score/tl-scores.h"
 #include "score/tl-tensor.h"
 #include "text/tl-chat-template.h"

@@ -6,6 +6,7 @@
 #include "model/tl-descriptor-json.h"
 #include "model/tl-weights.h"
 #include "tl-convert.h"
+#include "tl-svg.h"
 
 typedef struct { guint64 outside, stack[TL_N_STACKS], tokenizer, total; } Bytes;
 
@@ -85,14 +86,17 @@ as_text (TlCheckpoint *c, const Bytes *b)
   return g_string_free (s, FALSE);
 }
 
+static const char drawing_css[] =
+    "text{font:15px sans-serif;text-anchor:middle}rect,path{stroke:#444}rect{fill:#eef}path{fill:none}marker path{fill:#444}"
+    "rect.loop{fill:#fd8}rect.end{fill:#eee}.small{font-size:12px}.side{text-anchor:start}";
+
 /* one box of the drawing; @second may be empty */
 static void
-draw_box (GString *s, int y, const char *class, const char *first, const char *second)
+draw_box (GString *s, int y, const char *css_class, const char *first, const char *second)
 {
-  g_autofree char *one = g_markup_escape_text (first, -1), *two = g_markup_escape_text (second, -1);
-  g_string_append_printf (s, "<rect class=\"%s\" x=\"40\" y=\"%d\" width=\"300\" height=\"48\" rx=\"6\"/>\n"
-      "<text x=\"190\" y=\"%d\">%s</text>\n<text class=\"small\" x=\"190\" y=\"%d\">%s</text>\n", class, y, y + 20, one,
-      y + 38, two);
+  g_string_append_printf (s, "<rect class=\"%s\" x=\"40\" y=\"%d\" width=\"300\" height=\"48\" rx=\"6\"/>\n", css_class, y);
+  tl_svg_text (s, "name", 190, y + 20, first);
+  tl_svg_text (s, "small", 190, y + 38, second);
 }
 
 static char *
@@ -102,6 +106,8 @@ as_svg (TlCheckpoint *c, const Bytes *b)
   g_autoptr (GString) s = g_string_new (NULL);
   g_autofree char *embed = g_strdup_printf ("%u tokens × %u", d->vocab_size, d->d_model);
   int y = 20;
+  g_string_append (s, "<marker id=\"tip\" viewBox=\"0 0 8 8\" refX=\"7\" refY=\"4\" markerWidth=\"7\" markerHeight=\"7\" "
+      "orient=\"auto\"><path d=\"M0 0 L8 4 L0 8 z\"/></marker>\n");
   draw_box (s, y, "end", "embed", embed);
   for (guint i = 0; i < TL_N_STACKS; i++)
     if (d->n_blocks[i])
@@ -112,18 +118,16 @@ as_svg (TlCheckpoint *c, const Bytes *b)
         g_string_append_printf (s, "<path d=\"M190 %d v20\" marker-end=\"url(#tip)\"/>\n", y - 24);
         draw_box (s, y, i == TL_STACK_LOOP ? "loop" : "block", first, second);
         if (i == TL_STACK_LOOP)
-          g_string_append_printf (s, "<path d=\"M340 %d h40 v-32 h-36\" marker-end=\"url(#tip)\"/>\n"
-              "<text class=\"side\" x=\"390\" y=\"%d\">× %u (%u to %u)</text>\n", y + 40, y + 28, d->loops_default,
-              d->loops_min, d->loops_max);
+          {
+            g_autofree char *times = g_strdup_printf ("× %u (%u to %u)", d->loops_default, d->loops_min, d->loops_max);
+            g_string_append_printf (s, "<path d=\"M340 %d h40 v-32 h-36\" marker-end=\"url(#tip)\"/>\n", y + 40);
+            tl_svg_text (s, "side", 390, y + 28, times);
+          }
       }
   y += 72;
   g_string_append_printf (s, "<path d=\"M190 %d v20\" marker-end=\"url(#tip)\"/>\n", y - 24);
   draw_box (s, y, "end", "head", d->tie_head ? "the embedding again" : "its own matrix");
-  return g_strdup_printf ("<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 520 %d\" font-family=\"sans-serif\" "
-      "font-size=\"15\" text-anchor=\"middle\">\n<defs><marker id=\"tip\" viewBox=\"0 0 8 8\" refX=\"7\" refY=\"4\" "
-      "markerWidth=\"7\" markerHeight=\"7\" orient=\"auto\"><path d=\"M0 0 L8 4 L0 8 z\" fill=\"#444\"/></marker></defs>\n"
-      "<style>rect{stroke:#444;fill:#eef}.loop{fill:#fd8}.end{fill:#eee}path{stroke:#444;fill:none}.small{font-size:12px}"
-      ".side{text-anchor:start}</style>\n%s</svg>", y + 68, s->str);
+  return tl_svg_document (520, y + 68, drawing_css, g_steal_pointer (&s));
 }
 
 char *

@@ -5,8 +5,8 @@
  */
 #include <string.h>
 
-#include "forward/tl-math.h"
 #include "score/tl-score.h"
+#include "tl-distribution.h"
 
 TlScores *
 tl_score_logit_lens (TlBackend *backend, TlKvSequence *seq, const guint32 *tokens, guint n, TlPassOptions *options,
@@ -71,30 +71,6 @@ scores_with_logits (const Shape *shape, float **logits, GError **error)
 
 /* --- uncertainty --- */
 
-/* log of the sum of exponentials */
-static double
-log_sum (const float *logits, gsize n)
-{
-  double best = logits[0], sum = 0;
-  for (gsize i = 1; i < n; i++)
-    best = MAX (best, logits[i]);
-  for (gsize i = 0; i < n; i++)
-    sum += tl_exp (logits[i] - best);
-  return best + tl_log (sum);
-}
-
-/* KL (p ‖ q) in nats; never below 0, where rounding could take it */
-static float
-divergence (const float *p, const float *q, gsize n)
-{
-  double p_sum = log_sum (p, n), q_sum = log_sum (q, n), kl = 0;
-  for (gsize i = 0; i < n; i++) {
-    double log_p = p[i] - p_sum;
-    kl += tl_exp (log_p) * (log_p - (q[i] - q_sum));
-  }
-  return (float) MAX (kl, 0);
-}
-
 typedef struct { float *kl, *uncertainty; } Uncertainty;
 
 static void
@@ -107,7 +83,7 @@ measure_uncertainty (const Shape *shape, const float *lens, guint at, guint coun
     double sum = 0;
     for (guint l = 0; l < pairs; l++) {
       const float *shallow = lens + ((gsize) l * count + row) * shape->vocab;
-      kl[l] = divergence (shallow + count * shape->vocab, shallow, shape->vocab);
+      kl[l] = (float) tl_divergence (shallow + count * shape->vocab, shallow, shape->vocab);
       sum += kl[l];
     }
     out->uncertainty[at + row] = pairs ? (float) (sum / pairs) : 0;
@@ -135,16 +111,6 @@ tl_score_with_uncertainty (TlBackend *backend, TlKvSequence *seq, const guint32 
 
 typedef struct { gint32 *argmax, *stable_from; guint8 *consistent; } Consistency;
 
-static gint32
-argmax (const float *logits, gsize n)
-{
-  gsize best = 0;
-  for (gsize i = 1; i < n; i++)
-    if (logits[i] > logits[best])
-      best = i;
-  return best;
-}
-
 static void
 measure_consistency (const Shape *shape, const float *lens, guint at, guint count, gpointer data)
 {
@@ -152,7 +118,7 @@ measure_consistency (const Shape *shape, const float *lens, guint at, guint coun
   for (guint row = 0; row < count; row++) {
     gint32 *column = out->argmax + at + row;
     for (guint l = 0; l < shape->loops; l++)
-      column[(gsize) l * shape->n_rows] = argmax (lens + ((gsize) l * count + row) * shape->vocab, shape->vocab);
+      column[(gsize) l * shape->n_rows] = tl_argmax (lens + ((gsize) l * count + row) * shape->vocab, shape->vocab);
     gint32 final = column[(gsize) (shape->loops - 1) * shape->n_rows];
     guint from = shape->loops;
     while (from > 1 && column[(gsize) (from - 2) * shape->n_rows] == final)

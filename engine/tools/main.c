@@ -1,4 +1,5 @@
 /* tools/main.c — `tinyloop SUBCOMMAND …`: finds the sub-command; what they share. */
+#include <locale.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -112,6 +113,8 @@ check_output (int status)
 int
 main (int argc, char **argv)
 {
+  /* options are UTF-8 in every environment, numbers have a point */
+  setlocale (LC_CTYPE, "C.UTF-8");
   if (argc < 2)
     return usage (stderr, 2);
   if (g_str_equal (argv[1], "--help") || g_str_equal (argv[1], "-h"))

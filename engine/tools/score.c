@@ -7,13 +7,15 @@
 typedef TlTensor *(*ScoreOne) (TlModel *, GBytes *, TlGenerateConfig *, GCancellable *, GError **);
 typedef TlScores *(*ScoreMany) (TlModel *, GBytes *, TlGenerateConfig *, GCancellable *, GError **);
 
-/* what --what takes; one: a single tensor, named after it */
-static const struct { const char *what; ScoreOne one; ScoreMany many; } kinds[] = {
-  { "logits", tl_model_score_bytes, NULL },
-  { "last", tl_model_score_last_bytes, NULL },
-  { "logit-lens", tl_model_score_logit_lens_bytes, NULL },
-  { "trajectory", tl_model_score_trajectory_bytes, NULL },
-  { "uncertainty", NULL, tl_model_score_with_uncertainty_bytes },
+typedef char *(*Draw) (TlTensor *, GBytes *, TlTokenizer *, GError **);
+
+/* what --what takes; one: a single tensor, named after it; drawn: the tensor that `draw` takes */
+static const struct { const char *what; ScoreOne one; ScoreMany many; const char *drawn; Draw draw; } kinds[] = {
+  { "logits", tl_model_score_bytes },
+  { "last", tl_model_score_last_bytes },
+  { "logit-lens", tl_model_score_logit_lens_bytes, NULL, "logit-lens", tl_draw_logit_lens },
+  { "trajectory", tl_model_score_trajectory_bytes },
+  { "uncertainty", NULL, tl_model_score_with_uncertainty_bytes, "kl", tl_draw_uncertainty },
   { "consistency", NULL, tl_model_score_with_consistency_bytes },
 };
 
@@ -162,13 +164,37 @@ kind_of (const char *what, GError **error)
 }
 
 static gboolean
-score (const ToolOptions *o, const char *path, const char *what, const char *output, GError **error)
+check_drawing (guint kind, const char *svg, GError **error)
+{
+  if (!svg || kinds[kind].draw)
+    return TRUE;
+  g_set_error (error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE, "--svg draws --what logit-lens or uncertainty, not %s",
+      kinds[kind].what);
+  return FALSE;
+}
+
+static gboolean
+draw (const char *path, guint kind, GArray *tensors, GBytes *ids, TlTokenizer *tokenizer, GError **error)
+{
+  g_autofree char *drawing = NULL;
+  for (guint i = 0; i < tensors->len; i++) {
+    const Named *t = &g_array_index (tensors, Named, i);
+    if (g_str_equal (t->name, kinds[kind].drawn))
+      drawing = kinds[kind].draw (t->tensor, ids, tokenizer, error);
+  }
+  return drawing && g_file_set_contents (path, drawing, -1, error);
+}
+
+static gboolean
+score (const ToolOptions *o, const char *path, const char *what, const char *output, const char *svg, GError **error)
 {
   int kind = kind_of (what, error);
-  g_autoptr (TlModel) model = kind >= 0 ? tool_options_load (o, path, error) : NULL;
+  gboolean sane = kind >= 0 && check_drawing (kind, svg, error);
+  g_autoptr (TlModel) model = sane ? tool_options_load (o, path, error) : NULL;
   g_autoptr (GBytes) ids = model ? tool_options_ids (o, model, error) : NULL;
   g_autoptr (GArray) tensors = ids ? run (model, ids, o->config, kind, error) : NULL;
-  if (!tensors || (output && !write_safetensors (output, tensors, error)))
+  if (!tensors || (output && !write_safetensors (output, tensors, error))
+      || (svg && !draw (svg, kind, tensors, ids, tl_model_get_tokenizer (model), error)))
     return FALSE;
   if (o->json)
     print_json (what, tensors, output);
@@ -182,16 +208,17 @@ tool_score (int argc, char **argv)
 {
   ToolOptions o;
   GError *error = NULL;
-  g_autofree char *what = NULL, *output = NULL;
+  g_autofree char *what = NULL, *output = NULL, *svg = NULL;
   const GOptionEntry own[] = {
     { "what", 0, 0, G_OPTION_ARG_STRING, &what,
         "logits (default), last, logit-lens, trajectory, uncertainty or consistency", "W" },
     { "output", 0, 0, G_OPTION_ARG_FILENAME, &output, "safetensors file to write", "F" },
+    { "svg", 0, 0, G_OPTION_ARG_FILENAME, &svg, "draw a logit-lens or uncertainty", "F.svg" },
     G_OPTION_ENTRY_NULL };
   tool_options_init (&o);
   int status = 2;
   if (tool_options_parse (&o, "MODEL - logits of given ids, and how they come about by depth", TOOL_OPTIONS_MODEL | TOOL_OPTIONS_INPUT, own, &argc, &argv))
-    status = score (&o, argv[1], what ? what : "logits", output, &error) ? 0 : tool_failed (error);
+    status = score (&o, argv[1], what ? what : "logits", output, svg, &error) ? 0 : tool_failed (error);
   tool_options_clear (&o);
   return status;
 }

@@ -182,6 +182,14 @@ class Generating(Case):
         raw = self.ids("--prompt", "turn on the light", "--raw")
         self.assertEqual(raw["counters"]["prompt_tokens"], rendered["counters"]["prompt_tokens"] - 2)
 
+    def test_options_are_utf_8_in_every_environment(self):
+        by_ids = self.done("tokenize", DEMO, text="größer 日本").split()
+        for locale in ("C", "C.UTF-8", "POSIX"):
+            r = subprocess.run([TOOL, "generate", DEMO, "--raw", "--prompt", "größer 日本", "--stop", "ü", "--max-tokens", "1", "--json"],
+                               capture_output=True, text=True, timeout=120, env={**os.environ, "LC_ALL": locale})
+            self.assertEqual((r.returncode, r.stderr), (0, ""), locale)
+            self.assertEqual([str(i) for i in json.loads(r.stdout)["tokens"][:-1]], by_ids)
+
     def test_special_tokens_of_the_user_are_text(self):
         out = self.ids("--prompt", "a<|end|>b")
         self.assertEqual(out["tokens"][:out["counters"]["prompt_tokens"]].count(0), 0)
