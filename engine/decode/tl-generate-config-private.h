@@ -10,10 +10,10 @@ G_BEGIN_DECLS
 struct _TlGenerateConfig
 {
   GObject parent;
-  guint max_tokens, loops, top_k, cache_window, chunk_size;
+  guint max_tokens, loops, top_k, cache_window, chunk_size, top_logprobs;
   double temperature, top_p, min_p, repetition_penalty, presence_penalty, frequency_penalty;
   guint64 seed, state_seed;
-  gboolean ignore_eos, exact_activations;
+  gboolean ignore_eos, exact_activations, token_stats;
   TlKvPrecision kv_mode;
   char **stop;                  /* strings, or NULL */
   GPtrArray *stop_sequences;    /* of GBytes: native int32 ids */

@@ -12,7 +12,7 @@ enum
   PROP_MAX_TOKENS = 1, PROP_LOOPS, PROP_TOP_K, PROP_CACHE_WINDOW, PROP_CHUNK_SIZE,
   PROP_TEMPERATURE, PROP_TOP_P, PROP_MIN_P, PROP_REPETITION_PENALTY, PROP_PRESENCE_PENALTY, PROP_FREQUENCY_PENALTY,
   PROP_SEED, PROP_STATE_SEED, PROP_IGNORE_EOS, PROP_EXACT_ACTIVATIONS, PROP_KV_MODE, PROP_STOP, PROP_STOP_SEQUENCES,
-  PROP_GRAMMAR,
+  PROP_GRAMMAR, PROP_TOKEN_STATS, PROP_TOP_LOGPROBS,
 };
 
 typedef enum { KIND_UINT, KIND_DOUBLE, KIND_UINT64, KIND_BOOLEAN } Kind;
@@ -41,6 +41,8 @@ static const struct
   ROW (SEED, UINT64, "seed", seed, 0, "Seed of the draws"),
   ROW (STATE_SEED, UINT64, "state-seed", state_seed, 0, "Seed of random initial states"),
   ROW (IGNORE_EOS, BOOLEAN, "ignore-eos", ignore_eos, 0, "Go on after an end-of-sequence token"),
+  ROW (TOKEN_STATS, BOOLEAN, "token-stats", token_stats, 0, "Tell every token's log-probability and the entropy"),
+  ROW (TOP_LOGPROBS, UINT, "top-logprobs", top_logprobs, 0, "Likeliest ids to tell with token-stats, at most 1024"),
   ROW (EXACT_ACTIVATIONS, BOOLEAN, "exact-activations", exact_activations, 0, "Activations stay float32"),
 #undef ROW
 };
@@ -238,6 +240,8 @@ tl_generate_config_validate (TlGenerateConfig *self, GError **error)
     return refuse (error, "temperature", self->temperature, "a number >= 0");
   if (self->top_k > G_MAXINT32)
     return refuse (error, "top-k", self->top_k, "less than 2^31 (0 = off)");
+  if (self->top_logprobs > 1024)
+    return refuse (error, "top-logprobs", self->top_logprobs, "at most 1024");
   if (!(self->top_p > 0 && self->top_p <= 1))
     return refuse (error, "top-p", self->top_p, "greater than 0 and at most 1 (1 = off)");
   if (!(self->min_p >= 0 && self->min_p < 1))

@@ -8,6 +8,8 @@
  * presence-penalty, frequency-penalty (double, 0) · seed (uint64, 0) · stop (strv, none) · stop-sequences (boxed pointer
  * array, see tl_generate_config_add_stop_sequence()) · ignore-eos (boolean, false) · cache-window (uint, 0 = all) ·
  * kv-mode (enum, default) · exact-activations (boolean, false) · state-seed (uint64, 0) · chunk-size (uint, 0 = chosen) ·
+ * token-stats (boolean, false): every token says its log-probability and the entropy, of softmax (logits) before penalties,
+ * grammar, temperature and cuts; top-logprobs (uint, 0): and that many likeliest ids
  * grammar (TlGrammar, none): what the whole reply must match; bound to the model's vocabulary when a generation begins
  */
 #pragma once

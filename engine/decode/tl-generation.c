@@ -1,10 +1,12 @@
 /* engine/decode/tl-generation.c — TlToken and TlGeneration: plain results with getters. */
 #include "decode/tl-generator-private.h"
+#include "decode/tl-token-stats.h"
 
 struct _TlGeneration
 {
   GObject parent;
   GBytes *tokens;
+  GPtrArray *generated;         /* of TlToken */
   char *text;
   TlFinishReason finish;
   TlGenerationFigures figures;
@@ -44,13 +46,38 @@ tl_finish_reason_to_string (TlFinishReason reason)
 TlToken *
 tl_token_copy (const TlToken *token)
 {
-  return g_memdup2 (token, sizeof *token);
+  TlToken *copy = g_memdup2 (token, sizeof *token);
+  if (copy->stats)
+    tl_token_stats_ref (copy->stats);
+  return copy;
 }
 
 void
 tl_token_free (TlToken *token)
 {
+  g_clear_pointer (&token->stats, tl_token_stats_unref);
   g_free (token);
+}
+
+guint
+tl_token_get_n_alternatives (const TlToken *token)
+{
+  const TlTokenStats *stats = token->stats;
+  return stats ? stats->n_alternatives : 0;
+}
+
+gint32
+tl_token_get_alternative_id (const TlToken *token, guint index)
+{
+  g_return_val_if_fail (index < tl_token_get_n_alternatives (token), -1);
+  return ((const TlTokenStats *) token->stats)->alternatives[index].id;
+}
+
+double
+tl_token_get_alternative_logprob (const TlToken *token, guint index)
+{
+  g_return_val_if_fail (index < tl_token_get_n_alternatives (token), 0);
+  return ((const TlTokenStats *) token->stats)->alternatives[index].logprob;
 }
 
 static void
@@ -58,6 +85,7 @@ tl_generation_finalize (GObject *object)
 {
   TlGeneration *self = TL_GENERATION (object);
   g_bytes_unref (self->tokens);
+  g_ptr_array_unref (self->generated);
   g_free (self->text);
   G_OBJECT_CLASS (tl_generation_parent_class)->finalize (object);
 }
@@ -73,12 +101,13 @@ tl_generation_init (TlGeneration *self)
 {
 }
 
-/* takes tokens and text */
+/* takes tokens, generated and text */
 TlGeneration *
-tl_generation_new (GBytes *tokens, char *text, TlFinishReason finish, const TlGenerationFigures *figures)
+tl_generation_new (GBytes *tokens, GPtrArray *generated, char *text, TlFinishReason finish, const TlGenerationFigures *figures)
 {
   TlGeneration *self = g_object_new (TL_TYPE_GENERATION, NULL);
   self->tokens = tokens;
+  self->generated = generated;
   self->text = text;
   self->finish = finish;
   self->figures = *figures;
@@ -90,6 +119,20 @@ tl_generation_get_tokens_bytes (TlGeneration *self)
 {
   g_return_val_if_fail (TL_IS_GENERATION (self), NULL);
   return self->tokens;
+}
+
+guint
+tl_generation_get_n_tokens (TlGeneration *self)
+{
+  g_return_val_if_fail (TL_IS_GENERATION (self), 0);
+  return self->generated->len;
+}
+
+TlToken *
+tl_generation_get_token (TlGeneration *self, guint index)
+{
+  g_return_val_if_fail (TL_IS_GENERATION (self) && index < self->generated->len, NULL);
+  return tl_token_copy (g_ptr_array_index (self->generated, index));
 }
 
 const char *

@@ -53,8 +53,12 @@ TL_API const char *tl_finish_reason_to_string (TlFinishReason reason);
  * @special: an end-of-sequence or other special token, which gives no text
  * @cut: bytes at its end that belong to a stop string, not to the text; for tl_detokenizer_push_cut()
  * @finish: the reason when this is the last token, else %TL_FINISH_NONE
+ * @measured: whether token-stats was asked for, so that what follows is known; else it is 0
+ * @logprob: natural logarithm of the id's probability
+ * @entropy: of the distribution that it comes from, in nats
  *
- * One generated token.
+ * One generated token. Probabilities are the model's own, softmax of the logits at @loops: before penalties, grammar,
+ * temperature and cuts.
  */
 typedef struct
 {
@@ -63,6 +67,10 @@ typedef struct
   gboolean special;
   guint cut;
   TlFinishReason finish;
+  gboolean measured;
+  double logprob, entropy;
+  /*< private >*/
+  gpointer stats;
 } TlToken;
 
 TL_API GType tl_token_get_type (void) G_GNUC_CONST;
@@ -82,6 +90,32 @@ TL_API TlToken *tl_token_copy (const TlToken *token);
  */
 TL_API void tl_token_free (TlToken *token);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC (TlToken, tl_token_free)
+
+/**
+ * tl_token_get_n_alternatives:
+ * @token: a token
+ *
+ * Returns: how many of the likeliest ids it knows: top-logprobs, with token-stats
+ */
+TL_API guint tl_token_get_n_alternatives (const TlToken *token);
+
+/**
+ * tl_token_get_alternative_id:
+ * @token: a token
+ * @index: below tl_token_get_n_alternatives(); 0 is the likeliest
+ *
+ * Returns: the id, which may be the token's own
+ */
+TL_API gint32 tl_token_get_alternative_id (const TlToken *token, guint index);
+
+/**
+ * tl_token_get_alternative_logprob:
+ * @token: a token
+ * @index: below tl_token_get_n_alternatives()
+ *
+ * Returns: natural logarithm of its probability
+ */
+TL_API double tl_token_get_alternative_logprob (const TlToken *token, guint index);
 
 #define TL_TYPE_GENERATION (tl_generation_get_type ())
 TL_API G_DECLARE_FINAL_TYPE (TlGeneration, tl_generation, TL, GENERATION, GObject)
@@ -111,6 +145,25 @@ TL_API const char *tl_generation_get_text (TlGeneration *self);
  * Returns: why it ended
  */
 TL_API TlFinishReason tl_generation_get_finish_reason (TlGeneration *self);
+
+/**
+ * tl_generation_get_n_tokens:
+ * @self: a result
+ *
+ * Returns: how many tokens were generated
+ */
+TL_API guint tl_generation_get_n_tokens (TlGeneration *self);
+
+/**
+ * tl_generation_get_token:
+ * @self: a result
+ * @index: below tl_generation_get_n_tokens()
+ *
+ * A generated token once more, with its loops and, with token-stats, its probabilities.
+ *
+ * Returns: (transfer full): the token
+ */
+TL_API TlToken *tl_generation_get_token (TlGeneration *self, guint index);
 
 /**
  * TL_GENERATION_EXITS:

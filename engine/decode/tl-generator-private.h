@@ -44,6 +44,7 @@ const guint32 *tl_generator_prompt_ids (TlGenerator *self, guint *n);
 const guint32 *tl_generator_tokens (TlGenerator *self, guint *n);
 gboolean tl_generator_is_prefilling (TlGenerator *self);
 
-TlGeneration *tl_generation_new (GBytes *tokens, char *text, TlFinishReason finish, const TlGenerationFigures *figures);
+/* generated: of TlToken, with its free function. Takes all three */
+TlGeneration *tl_generation_new (GBytes *tokens, GPtrArray *generated, char *text, TlFinishReason finish, const TlGenerationFigures *figures);
 
 G_END_DECLS

@@ -299,7 +299,7 @@ tl_generator_finish (TlGenerator *self)
   g_autoptr (GArray) all = g_array_new (FALSE, FALSE, sizeof (guint32));
   g_array_append_vals (all, ids + n_ids - self->n_prompt, self->n_prompt);
   g_array_append_vals (all, left, n_left);
-  return tl_generation_new (g_bytes_new (all->data, all->len * sizeof (guint32)),
+  return tl_generation_new (g_bytes_new (all->data, all->len * sizeof (guint32)), tl_reply_left_tokens (self->decoding.reply),
       tl_reply_make_text (self->decoding.reply), tl_generator_get_finish_reason (self), &figures);
 }
 

@@ -16,6 +16,7 @@ typedef struct
   guint loops;
   gsize begin, end;             /* its bytes in `bytes` */
   gboolean special;
+  TlTokenStats *stats;          /* or NULL */
 } Sampled;
 
 struct _TlReply
@@ -23,7 +24,7 @@ struct _TlReply
   TlGenerateConfig *config;
   TlTokenizer *tokenizer;       /* or NULL */
   TlDrawer *drawer;
-  guint max_tokens;
+  guint vocab_size, max_tokens;
   GArray *ids;                  /* guint32: everything, generated ids included */
   guint n_begin;                /* ids before the first generated one */
   GArray *sampled;              /* Sampled */
@@ -34,6 +35,12 @@ struct _TlReply
   TlFinishReason finish;
   guint32 *left_ids;            /* scratch of tl_reply_left_ids() */
 };
+
+static void
+sampled_clear (gpointer sampled)
+{
+  g_clear_pointer (&((Sampled *) sampled)->stats, tl_token_stats_unref);
+}
 
 TlReply *
 tl_reply_new (TlGenerateConfig *config, TlTokenizer *tokenizer, TlMatcher *matcher, guint vocab_size, guint max_tokens,
@@ -46,11 +53,13 @@ tl_reply_new (TlGenerateConfig *config, TlTokenizer *tokenizer, TlMatcher *match
   if (tokenizer)
     self->tokenizer = g_object_ref (tokenizer);
   self->drawer = tl_drawer_new (vocab_size, &params, mask, ids, n_ids);
+  self->vocab_size = vocab_size;
   self->max_tokens = max_tokens;
   self->n_begin = n_ids;
   self->ids = g_array_new (FALSE, FALSE, sizeof (guint32));
   g_array_append_vals (self->ids, ids, n_ids);
   self->sampled = g_array_new (FALSE, FALSE, sizeof (Sampled));
+  g_array_set_clear_func (self->sampled, sampled_clear);
   self->bytes = g_byte_array_new ();
   self->cut = G_MAXSIZE;
   return self;
@@ -206,10 +215,24 @@ finish_after (TlReply *self, guint32 id, gboolean grammar_ended)
 gboolean
 tl_reply_accept (TlReply *self, guint32 id, guint loops, GError **error)
 {
+  return tl_reply_accept_measured (self, id, loops, NULL, error);
+}
+
+TlTokenStats *
+tl_reply_measure (TlReply *self, const float *logits, guint32 id)
+{
+  return self->config->token_stats ? tl_token_stats_new (logits, self->vocab_size, id, self->config->top_logprobs) : NULL;
+}
+
+gboolean
+tl_reply_accept_measured (TlReply *self, guint32 id, guint loops, TlTokenStats *stats, GError **error)
+{
   gboolean grammar_ended, has_stop = self->config->stop && self->config->stop[0];
-  if (!tl_drawer_take (self->drawer, id, &grammar_ended, error))
+  Sampled s = { id, loops, self->bytes->len, self->bytes->len, FALSE, stats };
+  if (!tl_drawer_take (self->drawer, id, &grammar_ended, error)) {
+    sampled_clear (&s);
     return FALSE;
-  Sampled s = { id, loops, self->bytes->len, self->bytes->len, FALSE };
+  }
   if (self->tokenizer) {
     s.special = tl_tokenizer_is_special (self->tokenizer, id);
     if (!s.special) {
@@ -239,25 +262,45 @@ tl_reply_draw (TlReply *self, const float *logits, guint loops, GError **error)
     self->finish = TL_FINISH_GRAMMAR_COMPLETE;  /* the empty text alone */
     return TRUE;
   }
-  return tl_drawer_draw (self->drawer, logits, &id, error) && tl_reply_accept (self, id, loops, error);
+  return tl_drawer_draw (self->drawer, logits, &id, error)
+      && tl_reply_accept_measured (self, id, loops, tl_reply_measure (self, logits, id), error);
 }
 
 /* --- leaving --- */
+
+/* number `index` of those that may leave */
+static TlToken *
+token_at (TlReply *self, guint index)
+{
+  const Sampled *s = &g_array_index (self->sampled, Sampled, index);
+  gboolean last = self->finish != TL_FINISH_NONE && index + 1 == self->n_free;
+  guint cut = self->cut < s->end ? s->end - self->cut : 0;
+  TlToken t = { s->id, index, self->n_begin + index, s->loops, s->special, cut, last ? self->finish : TL_FINISH_NONE };
+  if (s->stats) {
+    t.measured = TRUE;
+    t.logprob = s->stats->logprob;
+    t.entropy = s->stats->entropy;
+    t.stats = s->stats;
+  }
+  return tl_token_copy (&t);
+}
 
 gboolean
 tl_reply_let_go (TlReply *self, TlToken **token)
 {
   if (self->n_left >= self->n_free)
     return FALSE;
-
-  const Sampled *s = &g_array_index (self->sampled, Sampled, self->n_left);
-  gboolean last = self->finish != TL_FINISH_NONE && self->n_left + 1 == self->n_free;
-  guint cut = self->cut < s->end ? s->end - self->cut : 0;
-  TlToken t = { s->id, self->n_left, self->n_begin + self->n_left, s->loops, s->special, cut,
-    last ? self->finish : TL_FINISH_NONE };
-  *token = tl_token_copy (&t);
-  self->n_left++;
+  *token = token_at (self, self->n_left++);
   return TRUE;
+}
+
+GPtrArray *
+tl_reply_left_tokens (TlReply *self)
+{
+  GPtrArray *tokens = g_ptr_array_new_with_free_func ((GDestroyNotify) tl_token_free);
+  for (guint i = 0; i < self->n_left; i++)
+    g_ptr_array_add (tokens, token_at (self, i));
+  return tokens;
 }
 
 guint

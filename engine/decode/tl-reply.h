@@ -8,6 +8,7 @@
 #include "decode/tl-drawer.h"
 #include "decode/tl-generate-config.h"
 #include "decode/tl-generation.h"
+#include "decode/tl-token-stats.h"
 
 G_BEGIN_DECLS
 
@@ -23,6 +24,10 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC (TlReply, tl_reply_free)
 
 /* appends an id and looks whether the reply ends there. loops: those its logits took */
 gboolean tl_reply_accept (TlReply *self, guint32 id, guint loops, GError **error);
+/* the same with what tl_reply_measure() gave; taken */
+gboolean tl_reply_accept_measured (TlReply *self, guint32 id, guint loops, TlTokenStats *stats, GError **error);
+/* figures of an id under the logits it was drawn from; NULL unless the configuration asks for them */
+TlTokenStats *tl_reply_measure (TlReply *self, const float *logits, guint32 id);
 /* draws an id from the logits of the last one and accepts it; or the reply ends, where a grammar allows nothing else */
 gboolean tl_reply_draw (TlReply *self, const float *logits, guint loops, GError **error);
 /* what draws its ids; it stands behind the last accepted one */
@@ -42,6 +47,8 @@ gboolean tl_reply_let_go (TlReply *self, TlToken **token);
 guint tl_reply_n_left (TlReply *self);
 /* ids that have left: [tl_reply_n_left()], valid until the next call */
 const guint32 *tl_reply_left_ids (TlReply *self);
+/* tokens that have left: of TlToken, transfer full */
+GPtrArray *tl_reply_left_tokens (TlReply *self);
 /* it is over after what may leave now */
 void tl_reply_end (TlReply *self, TlFinishReason reason);
 /* It is over after what has left; one that is over and has left keeps its reason. */

@@ -1,4 +1,5 @@
 /* tools/generate.c — `tinyloop generate MODEL`: continues a prompt; text as it comes, or one JSON object at the end. */
+#include <math.h>
 #include <stdio.h>
 
 #include "options.h"
@@ -33,8 +34,44 @@ stream (TlGenerator *generator, TlTokenizer *tokenizer, gboolean cuts_text, GErr
   return TRUE;
 }
 
+/* a number; what has no form in JSON (no probability at all) is null */
 static void
-print_json (TlGeneration *result)
+append_number (GString *out, const char *key, double value)
+{
+  if (isfinite (value))
+    g_string_append_printf (out, "\"%s\": %.9g", key, value);
+  else
+    g_string_append_printf (out, "\"%s\": null", key);
+}
+
+static void
+append_token (GString *out, const TlToken *token)
+{
+  g_string_append_printf (out, "{\"id\": %d, \"loops\": %u, ", token->id, token->loops);
+  append_number (out, "logprob", token->logprob);
+  append_number (g_string_append (out, ", "), "entropy", token->entropy);
+  g_string_append (out, ", \"top\": [");
+  for (guint i = 0; i < tl_token_get_n_alternatives (token); i++) {
+    g_string_append_printf (out, "%s{\"id\": %d, ", i ? ", " : "", tl_token_get_alternative_id (token, i));
+    append_number (out, "logprob", tl_token_get_alternative_logprob (token, i));
+    g_string_append_c (out, '}');
+  }
+  g_string_append (out, "]}");
+}
+
+static void
+append_token_stats (GString *out, TlGeneration *result)
+{
+  g_string_append (out, ", \"token_stats\": [");
+  for (guint i = 0; i < tl_generation_get_n_tokens (result); i++) {
+    g_autoptr (TlToken) token = tl_generation_get_token (result, i);
+    append_token (g_string_append (out, i ? ", " : ""), token);
+  }
+  g_string_append_c (out, ']');
+}
+
+static void
+print_json (TlGeneration *result, gboolean token_stats)
 {
   TlGenerationFigures f;
   tl_generation_get_figures (result, &f);
@@ -47,10 +84,13 @@ print_json (TlGeneration *result)
     g_string_append (out, "null");
   g_string_append_printf (out, ", \"finish_reason\": \"%s\", \"timings\": {\"prefill_ms\": %.3f, \"first_token_ms\": %.3f, "
       "\"decode_steady_ms\": %.3f}, \"counters\": {\"prompt_tokens\": %u, \"cached_tokens\": %u, \"tokens_emitted\": %u, "
-      "\"loops\": %u, \"loops_run\": %" G_GUINT64_FORMAT ", \"exact\": %s}}",
+      "\"loops\": %u, \"loops_run\": %" G_GUINT64_FORMAT ", \"exact\": %s}",
       tl_finish_reason_to_string (tl_generation_get_finish_reason (result)), f.prefill_ms, f.first_token_ms,
       f.decode_steady_ms, f.prompt_tokens, f.cached_tokens, f.tokens_emitted, f.loops, f.loops_run,
       f.exact ? "true" : "false");
+  if (token_stats)
+    append_token_stats (out, result);
+  g_string_append_c (out, '}');
   puts (out->str);
 }
 
@@ -68,6 +108,12 @@ static gboolean
 generate (const ToolOptions *o, const char *path, GError **error)
 {
   TlGenerateConfig *config = o->config;
+  gboolean token_stats;
+  g_object_get (config, "token-stats", &token_stats, NULL);
+  if (token_stats && !o->json) {
+    g_set_error_literal (error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE, "--token-stats is told with --json only");
+    return FALSE;
+  }
   g_autoptr (TlModel) model = tool_options_load (o, path, error);
   g_autoptr (GBytes) ids = model ? tool_options_ids (o, model, error) : NULL;
   g_autoptr (TlGenerator) generator = ids ? tl_model_begin (model, ids, config, error) : NULL;
@@ -80,7 +126,7 @@ generate (const ToolOptions *o, const char *path, GError **error)
 
   g_autoptr (TlGeneration) result = tl_generator_finish (generator);
   if (o->json) {
-    print_json (result);
+    print_json (result, token_stats);
   } else if (!tokenizer) {
     g_autoptr (GString) out = g_string_new (NULL);
     tool_append_ids (out, tl_generation_get_tokens_bytes (result));

@@ -99,6 +99,55 @@ test_every_pass_is_a_step (void)
 }
 
 static void
+test_statistics_come_only_when_asked_for (void)
+{
+  const guint32 prompt[] = { 1, 2, 3 };
+  for (guint top = 0; top <= 3; top++) {
+    Script s = { 0 };
+    g_autoptr (TlGenerateConfig) config = config_of (2);
+    g_object_set (config, "token-stats", top > 0, "top-logprobs", top, NULL);
+    g_autoptr (TlGenerator) g = generator (&s, prompt, 3, config, 0);
+    g_autoptr (TlToken) token = NULL;
+    g_assert_cmpint (tl_generator_step (g, &token, NULL, NULL), ==, TL_STEP_TOKEN);
+    g_clear_object (&g);        /* a token knows its figures without its generator, and so does a copy */
+    g_autoptr (TlToken) copy = tl_token_copy (token);
+    g_clear_pointer (&token, tl_token_free);
+
+    double sum = exp (5) + VOCAB - 1, other = -log (sum), best = 5 - log (sum);
+    g_assert_cmpint (copy->measured, ==, top > 0);
+    g_assert_cmpuint (tl_token_get_n_alternatives (copy), ==, top);
+    g_assert_cmpfloat_with_epsilon (copy->logprob, top ? best : 0, 1e-9);
+    g_assert_cmpfloat_with_epsilon (copy->entropy, top ? -(exp (best) * best + (VOCAB - 1) * exp (other) * other) : 0, 1e-9);
+    for (guint i = 0; i < top; i++) {
+      g_assert_cmpint (tl_token_get_alternative_id (copy, i), ==, i == 0 ? copy->id : (gint) i - (i - 1 < copy->id));
+      g_assert_cmpfloat_with_epsilon (tl_token_get_alternative_logprob (copy, i), i == 0 ? best : other, 1e-9);
+    }
+  }
+}
+
+static void
+test_a_result_has_the_tokens_that_have_left (void)
+{
+  const guint32 prompt[] = { 1, 2, 3 };
+  Script s = { 0 };
+  g_autoptr (TlGenerateConfig) config = config_of (4);
+  g_object_set (config, "token-stats", TRUE, NULL);
+  g_autoptr (TlGenerator) g = generator (&s, prompt, 3, config, 0);
+  for (guint i = 0; i < 3; i++)
+    g_assert_cmpint (tl_generator_step (g, NULL, NULL, NULL), ==, TL_STEP_TOKEN);
+  g_autoptr (TlGeneration) result = tl_generator_finish (g);
+  const gint32 *ids = g_bytes_get_data (tl_generation_get_tokens_bytes (result), NULL);
+  g_assert_cmpuint (tl_generation_get_n_tokens (result), ==, 3);
+  for (guint i = 0; i < 3; i++) {
+    g_autoptr (TlToken) token = tl_generation_get_token (result, i);
+    g_assert_cmpint (token->id, ==, ids[3 + i]);
+    g_assert_cmpuint (token->index, ==, i);
+    g_assert_cmpuint (token->loops, ==, 2);
+    g_assert_true (token->measured && token->logprob < 0);
+  }
+}
+
+static void
 test_a_stop_never_reaches_into_the_prompt (void)
 {
   TlFinishReason finish;
@@ -249,6 +298,8 @@ main (int argc, char **argv)
   g_test_add_func ("/generator/chunks-change-nothing", test_chunks_change_nothing);
   g_test_add_func ("/generator/seeds-differ", test_seeds_differ);
   g_test_add_func ("/generator/every-pass-is-a-step", test_every_pass_is_a_step);
+  g_test_add_func ("/generator/statistics-come-only-when-asked-for", test_statistics_come_only_when_asked_for);
+  g_test_add_func ("/generator/a-result-has-the-tokens-that-have-left", test_a_result_has_the_tokens_that_have_left);
   g_test_add_func ("/generator/a-stop-never-reaches-into-the-prompt", test_a_stop_never_reaches_into_the_prompt);
   g_test_add_func ("/generator/cancel-ends-between-passes", test_cancel_ends_between_passes);
   g_test_add_func ("/generator/an-error-stays", test_an_error_stays);

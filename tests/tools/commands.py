@@ -5,6 +5,7 @@ $TINYLOOP_TOOL is the command, $TINYLOOP_DEMO the demo model. Needs nothing but 
 """
 import array
 import json
+import math
 import os
 import pty
 import shutil
@@ -207,6 +208,27 @@ class Generating(Case):
         stopped = self.ids("--tokens", "5,6", "--ignore-eos", "--stop-sequences", f"{out[3]},{out[4]}")
         end = next(i for i in range(4, 6) if out[i - 2:i] == out[3:5])
         self.assertEqual((stopped["tokens"], stopped["finish_reason"]), (out[:end], "stop"))
+
+    def test_token_stats_are_those_of_a_score(self):
+        ask = ["--tokens", "1,370,263", "--temperature", "1", "--top-k", "3", "--repetition-penalty", "1.3", "--ignore-eos"]
+        plain, out = self.ids(*ask), self.ids(*ask, "--token-stats", "--top-logprobs", "2")
+        self.assertEqual(plain["tokens"], out["tokens"])
+        self.assertNotIn("token_stats", plain)
+        self.done("score", DEMO, "--tokens", ",".join(map(str, out["tokens"])), "--output", self.path("s"))
+        (_, vocab), data = tensors_of(self.path("s"))["logits"]
+        logits = array.array("f", data)
+        self.assertEqual(len(out["token_stats"]), 8)
+        for i, token in enumerate(out["token_stats"], 2):
+            row = logits[i * vocab:(i + 1) * vocab]
+            log_sum = math.log(sum(math.exp(x - max(row)) for x in row)) + max(row)
+            best = sorted(range(vocab), key=lambda v: (-row[v], v))[:2]
+            self.assertEqual((token["id"], token["loops"]), (out["tokens"][i + 1], 4))
+            self.assertAlmostEqual(token["logprob"], row[token["id"]] - log_sum, places=5)
+            self.assertAlmostEqual(token["entropy"], -sum(math.exp(x - log_sum) * (x - log_sum) for x in row), places=5)
+            self.assertEqual([a["id"] for a in token["top"]], best)
+            self.assertAlmostEqual(token["top"][1]["logprob"], row[best[1]] - log_sum, places=5)
+        self.refused(2, ["--token-stats", "--json"], "generate", DEMO, *ask, "--token-stats")
+        self.refused(2, ["top-logprobs"], "generate", DEMO, *ask, "--token-stats", "--json", "--top-logprobs", "1025")
 
     def test_wrong_values_are_named(self):
         ask = ["generate", DEMO, "--tokens", "1"]
