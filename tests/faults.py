@@ -17,6 +17,7 @@ import tempfile
 BUILD = os.path.abspath(sys.argv[1])
 ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), ".."))
 IDENTITY, CACHE = "tests/forward/forward-identity", "tests/cache/cache-sequences"
+EXIT = "tests/decode/decode-exit-models"
 
 # name, file, right, wrong, program, its tests
 FAULTS = [
@@ -38,6 +39,12 @@ FAULTS = [
     ("plane d read in place of min (d, e)", "engine/cache/tl-pass.c",
      "if (r->depth < tl_kv_sequence_max_depth (pass->rows[i].sequence))", "if (0)", CACHE,
      "/cache/sequences/nanbeige/early-exit"),
+    ("plane d read in place of min (d, e) in a reply", "engine/cache/tl-pass.c",
+     "if (r->depth < tl_kv_sequence_max_depth (pass->rows[i].sequence))", "if (0)", EXIT,
+     "/exit/definition/huginn-copy-window-0"),
+    ("planes of skipped loops not projected", "engine/cache/tl-pass.c",
+     "if (!run_rows (pass, &row, 1, TL_STAGE_FILL, 0, cancellable, error))", "if (0)", EXIT,
+     "/exit/definition/huginn-propagate-window-0"),
     ("a draw that forgets its position", "engine/decode/tl-sampler.c",
      "{ id, position, stream, 0 }", "{ id, 0, stream, 0 }", IDENTITY, "/identity/f32"),
 ]

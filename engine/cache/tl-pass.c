@@ -272,6 +272,26 @@ tl_pass_row_is_going (const TlPass *pass, guint row)
   return pass->states_of[row].depth < pass->states_of[row].stop;
 }
 
+TlProgram *
+tl_pass_program (const TlPass *pass)
+{
+  return pass->backend->program;
+}
+
+guint
+tl_pass_row_slot (const TlPass *pass, guint row)
+{
+  g_return_val_if_fail (row < pass->n, 0);
+  return pass->states_of[row].slot;
+}
+
+gboolean
+tl_pass_row_delivers (const TlPass *pass, guint row)
+{
+  g_return_val_if_fail (row < pass->n, FALSE);
+  return pass->states_of[row].logits != NULL;
+}
+
 void
 tl_pass_read_state (TlPass *pass, guint row, TlStatePart part, float *out)
 {
@@ -280,10 +300,33 @@ tl_pass_read_state (TlPass *pass, guint row, TlStatePart part, float *out)
 }
 
 void
+tl_pass_write_state (TlPass *pass, guint row, TlStatePart part, const float *in)
+{
+  g_return_if_fail (row < pass->n);
+  tl_backend_state_write (pass->backend, pass->states, pass->states_of[row].slot, part, in);
+}
+
+void
 tl_pass_stop_row (TlPass *pass, guint row)
 {
   g_return_if_fail (row < pass->n);
   pass->states_of[row].stop = pass->states_of[row].depth;
+}
+
+gboolean
+tl_pass_propagate (TlPass *pass, guint row, GCancellable *cancellable, GError **error)
+{
+  g_return_val_if_fail (row < pass->n, FALSE);
+  TlRow *r = &pass->states_of[row];
+  TlKvSequence *seq = pass->rows[row].sequence;
+  guint depth = r->depth;
+  if (!run_rows (pass, &row, 1, TL_STAGE_FILL, 0, cancellable, error))
+    return FALSE;
+  if (r->stop < tl_kv_sequence_max_depth (seq))
+    tl_kv_sequence_fill_deeper (seq, r->position, r->stop);
+  r->stop = r->depth = depth;
+  pass->filled[row] = TRUE;
+  return TRUE;
 }
 
 /* The row's own coda planes are rewritten by finish, so the probe may use their place. */

@@ -73,9 +73,15 @@ TlPass *tl_pass_begin (TlBackend *backend, const TlPassRow *rows, guint n_rows, 
 gboolean tl_pass_loops (TlPass *pass, guint n, GCancellable *cancellable, GError **error);
 guint tl_pass_row_depth (const TlPass *pass, guint row);
 gboolean tl_pass_row_is_going (const TlPass *pass, guint row);   /* has loops to go */
+TlProgram *tl_pass_program (const TlPass *pass);
+guint tl_pass_row_slot (const TlPass *pass, guint row);          /* in the states of the pass */
+gboolean tl_pass_row_delivers (const TlPass *pass, guint row);   /* its logits are wanted */
 void tl_pass_read_state (TlPass *pass, guint row, TlStatePart part, float *out);
+void tl_pass_write_state (TlPass *pass, guint row, TlStatePart part, const float *in);
 /* early exit: the row takes no further loops */
 void tl_pass_stop_row (TlPass *pass, guint row);
+/* The same, but the planes of the loops it leaves out hold K and V projected from its state, instead of copies. */
+gboolean tl_pass_propagate (TlPass *pass, guint row, GCancellable *cancellable, GError **error);
 /* Logits of a row as if it stopped now (probe of early exit): runs coda and head on a copy of its state; writes no page of
  * the sequence. [vocab_size] */
 gboolean tl_pass_peek (TlPass *pass, guint row, float *logits, GCancellable *cancellable, GError **error);

@@ -409,13 +409,12 @@ end_loop (gpointer data)
 
 /* begins and ends at a barrier; the next loop's first weights are fetched while the last operation's others are waited for */
 static void
-walk_body (Pass *pass, guint id)
+walk_loops (Pass *pass, guint id, const TlOpList *list, const TlPackedMatrix *packed, guint max_loops)
 {
-  const TlOpList *body = &pass->cpu->base.program->body;
-  for (guint loop = 0; loop < pass->max_loops && pass->n_active > 0; loop++)
+  for (guint loop = 0; loop < max_loops && pass->n_active > 0; loop++)
     {
-      walk_list (pass, id, body, pass->cpu->packed[1]);
-      fetch_next (pass->cpu, id, body, pass->cpu->packed[1], 0);
+      walk_list (pass, id, list, packed);
+      fetch_next (pass->cpu, id, list, packed, 0);
       meet (pass, end_loop);
     }
 }
@@ -462,9 +461,11 @@ walk (TlPool *pool, guint id, guint n_workers, gpointer data)
     walk_list (pass, id, &p->pre, pass->cpu->packed[0]);
   else
     move_states (pass, id, TRUE);
-  meet (pass, pass->stages & TL_STAGE_BODY ? choose_rows_to_loop : NULL);
+  meet (pass, pass->stages & (TL_STAGE_BODY | TL_STAGE_FILL) ? choose_rows_to_loop : NULL);
   if (pass->stages & TL_STAGE_BODY)
-    walk_body (pass, id);
+    walk_loops (pass, id, &p->body, pass->cpu->packed[1], pass->max_loops);
+  if (pass->stages & TL_STAGE_FILL)
+    walk_loops (pass, id, &p->fill, pass->cpu->packed[3], G_MAXUINT);
   if (pass->stages & (TL_STAGE_PRE | TL_STAGE_BODY))
     move_states (pass, id, FALSE);
   if (pass->stages & TL_STAGE_POST)
@@ -517,7 +518,7 @@ cpu_free (TlBackend *backend)
     worker_clear (cpu, &cpu->workers[i]);
   for (guint b = 0; b < TL_N_BUFFERS; b++)
     g_free (cpu->buffer[b]);
-  for (guint l = 0; l < 3; l++)
+  for (guint l = 0; l < G_N_ELEMENTS (cpu->packed); l++)
     g_free (cpu->packed[l]);
   tl_packed_memory_free (cpu->slab, cpu->slab_size);
   g_free (cpu->workers);
@@ -574,6 +575,20 @@ pack_list (Cpu *cpu, const TlOpList *list, guint8 *at)
   return packed;
 }
 
+/* the matrices of a list that body has too, where they stand */
+static TlPackedMatrix *
+find_packed (Cpu *cpu, const TlOpList *list)
+{
+  const TlOpList *body = &cpu->base.program->body;
+  TlPackedMatrix *packed = g_new0 (TlPackedMatrix, 3 * list->n + 1);
+  for (guint i = 0; i < list->n; i++)
+    for (guint m = 0; m < list->ops[i].n_matrices; m++)
+      for (guint j = 0; j < 3 * body->n; j++)
+        if (body->ops[j / 3].n_matrices > j % 3 && body->ops[j / 3].matrix[j % 3].data == list->ops[i].matrix[m].data)
+          packed[3 * i + m] = cpu->packed[1][j];
+  return packed;
+}
+
 /* below this much work a barrier costs more than a second worker brings */
 #define ONE_THREAD_BYTES (1u << 20)
 
@@ -602,6 +617,7 @@ cpu_prepare (TlProgram *program, const TlBackendOptions *options, GError **error
   cpu->packed[2] = pack_list (cpu, &program->post, slab + body + pre);
   cpu->packed[1] = pack_list (cpu, &program->body, slab);
   cpu->packed[0] = pack_list (cpu, &program->pre, slab + body);
+  cpu->packed[3] = find_packed (cpu, &program->fill);
   cpu->n_workers = options->threads ? options->threads
                    : cpu->packed_bytes < ONE_THREAD_BYTES ? 1 : tl_pool_size (tl_pool_get ());
   cpu->workers = g_new0 (Worker, cpu->n_workers);

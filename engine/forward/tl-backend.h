@@ -28,6 +28,8 @@ typedef enum
   TL_STAGE_PRE = 1 << 0,        /* embed, pre blocks, first state; depth becomes 0 */
   TL_STAGE_BODY = 1 << 1,       /* loops until every row is at MIN (stop, depth + max_loops) */
   TL_STAGE_POST = 1 << 2,       /* coda; logits and hidden of the rows that want them */
+  TL_STAGE_FILL = 1 << 3,       /* alone: K and V of loops depth … stop - 1, projected from the state as it is; depth becomes
+                                 * stop, states stay */
 } TlStages;
 
 typedef enum { TL_STATE_H, TL_STATE_E } TlStatePart;

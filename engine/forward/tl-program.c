@@ -143,8 +143,9 @@ add_output (TlProgram *p, GArray *list, TlBuffer in, const TlMatrix *matrix, con
   op->norm = model_norm (p, out_norm, out_norm_bias);
 }
 
+/* an attention up to what it stores */
 static void
-add_attention (TlProgram *p, GArray *list, const TlBlockWeights *w, TlPlanes planes, guint plane)
+add_keys_and_values (TlProgram *p, GArray *list, const TlBlockWeights *w, TlPlanes planes, guint plane)
 {
   const TlDescriptor *d = p->descriptor;
   TlOp *op = add_op (list, TL_OP_LINEAR);
@@ -169,11 +170,16 @@ add_attention (TlProgram *p, GArray *list, const TlBlockWeights *w, TlPlanes pla
       op->norm_full_width = full;
       op->norm_after_rope = d->qk_norm_when == TL_QK_NORM_POST_ROPE;
     }
+}
 
-  op = add_op (list, TL_OP_ATTEND);
+static void
+add_attention (TlProgram *p, GArray *list, const TlBlockWeights *w, TlPlanes planes, guint plane)
+{
+  add_keys_and_values (p, list, w, planes, plane);
+  TlOp *op = add_op (list, TL_OP_ATTEND);
   op->planes = planes;
   op->plane = plane;
-  op->softcap = d->attn_softcap;
+  op->softcap = p->descriptor->attn_softcap;
 }
 
 static void
@@ -211,7 +217,7 @@ add_block (TlProgram *p, GArray *list, TlStack stack, guint i)
   add_output (p, list, TL_BUFFER_M, &w->down, w->down_bias, w->mlp_out_norm, w->mlp_out_norm_bias);
 }
 
-/* --- the three lists --- */
+/* --- the lists --- */
 
 static void
 compile_pre (TlProgram *p, GArray *list)
@@ -264,6 +270,13 @@ compile_body (TlProgram *p, GArray *list)
     add_block (p, list, TL_STACK_LOOP, i);
   add_norm (p, list, d->norm_loop_end, p->weights->loop_norm);
   add_tap (list, 1 + d->n_blocks[TL_STACK_PRE]);
+}
+
+static void
+compile_fill (TlProgram *p, GArray *list)
+{
+  for (guint i = 0; i < p->descriptor->n_blocks[TL_STACK_LOOP]; i++)
+    add_keys_and_values (p, list, &p->weights->blocks[TL_STACK_LOOP][i], TL_PLANES_LOOP, i);
 }
 
 static void
@@ -441,6 +454,9 @@ tl_program_new (TlWeights *weights, GError **error)
   list = g_array_new (FALSE, TRUE, sizeof (TlOp));
   compile_post (p, list);
   finish_list (list, &p->post);
+  list = g_array_new (FALSE, TRUE, sizeof (TlOp));
+  compile_fill (p, list);
+  finish_list (list, &p->fill);
   return g_steal_pointer (&p);
 }
 
@@ -459,6 +475,7 @@ tl_program_unref (TlProgram *p)
   g_free (p->pre.ops);
   g_free (p->body.ops);
   g_free (p->post.ops);
+  g_free (p->fill.ops);
   g_free (p->inv_freq);
   g_ptr_array_unref (p->vectors);
   tl_weights_unref (p->weights);

@@ -1,4 +1,5 @@
-/* forward/tl-program.h — a checkpoint compiled into three flat lists of operations: pre, body (one loop) and post.
+/* forward/tl-program.h — a checkpoint compiled into flat lists of operations: pre, body (one loop) and post; and fill, the
+ * part of body that writes keys and values, for rows that skip the rest.
  *
  * The combination of the descriptor's axes selects operations; nothing below this header looks at a descriptor's
  * structural enums again. Backends walk the lists over a batch of rows; every operation reads and writes row buffers
@@ -94,7 +95,7 @@ typedef struct
   gint ref_count;
   TlDescriptor *descriptor;
   TlWeights *weights;
-  TlOpList pre, body, post;
+  TlOpList pre, body, post, fill;
 
   guint d_model, d_ff, n_heads, n_kv_heads, head_dim, vocab_size;
   float attn_scale;

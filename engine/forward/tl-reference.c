@@ -186,7 +186,8 @@ activate (const TlDescriptor *d, double gate, double up)
     }
 }
 
-/* k, v: this block's keys and values of all positions, kept by the caller so that stopped rows leave theirs behind */
+/* k, v: this block's keys and values of all positions, kept by the caller so that stopped rows leave theirs behind,
+ * unless those are projected anew from the state they stopped with */
 static void
 block (const Ref *r, const TlBlockWeights *w, double *h, const gboolean *active, double *k, double *v)
 {
@@ -197,7 +198,7 @@ block (const Ref *r, const TlBlockWeights *w, double *h, const gboolean *active,
   g_autofree double *y = g_new (double, dm), *gate = g_new0 (double, d->d_ff), *up = g_new (double, d->d_ff);
   for (guint t = 0; t < r->n; t++)
     {
-      if (!active[t])
+      if (!active[t] && !r->o->propagate)
         continue;
       memcpy (in, h + (gsize) t * dm, dm * sizeof (double));
       if (pre)

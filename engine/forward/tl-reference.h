@@ -15,6 +15,7 @@ typedef struct
   const guint *depths;          /* [n] loops of each position (a row at depth d reads plane min (d, e)); NULL = loops */
   guint window;                 /* 0 = none */
   const float *initial_state;   /* [n][d_model] or NULL = zeros */
+  gboolean propagate;           /* a stopped row's deeper planes are projected from its state instead of copied */
   gboolean half;                /* keys and values are rounded to F16, as kv-mode fp16 stores them */
   GCancellable *cancellable;    /* polled once per loop; or NULL */
 } TlReferenceOptions;
