@@ -63,6 +63,12 @@ run_on_model (gpointer data, const guint32 *tokens, guint n, float *logits, GCan
   return tl_scheduler_run (run->scheduler, &job, cancellable, error);
 }
 
+static void
+set_loops_on_model (gpointer data, guint loops)
+{
+  ((TlModelRun *) data)->options.loops = loops;
+}
+
 /* prompts go through in one piece where everything is recomputed anyway */
 static guint
 chunk_of (const TlGenerateConfig *config)
@@ -100,7 +106,9 @@ begin_on (TlModel *self, TlModelRun *base, const guint32 *ids, gsize n_ids, gsiz
   TlGeneratorSource source = {
     .run = run_on_model, .data = run, .free = (GDestroyNotify) tl_model_run_free,
     .scheduler = run->scheduler, .sequence = run->sequence, .options = &run->options,
-    .vocab_size = tl_model_core_program (core)->vocab_size, .loops = run->options.loops, .chunk = chunk_of (copy),
+    .vocab_size = tl_model_core_program (core)->vocab_size, .chunk = chunk_of (copy),
+    .loops = run->options.loops, .set_loops = set_loops_on_model,
+    .loops_min = tl_model_get_min_loops (self), .loops_max = tl_model_get_max_loops (self),
     .tokenizer = tl_model_get_tokenizer (self), .matcher = g_steal_pointer (&matcher),
   };
   run = NULL;

@@ -7,6 +7,7 @@
 #pragma once
 
 #include "gsttldecode.h"
+#include "tl-deadline.h"
 #include "tl-engine.h"
 #include "tl-generation-events.h"
 #include "tl-prompt.h"
@@ -20,11 +21,12 @@ typedef struct
   GObject *conversation;        /* NULL before its begin */
   GstBuffer *prompt;
   GstStructure *options;        /* prompt-options that came before it, or NULL */
+  guint loops;                  /* it began with */
   GArray *ids;                  /* decoded, not yet pushed (tokens-per-buffer) */
   TlEngineToken last;           /* of ids */
   GstClockTime began, first;    /* monotonic ns */
   const char *ended;            /* reason once known; the end is still to be pushed */
-  gboolean pushed_any;
+  gboolean pushed_any, adapted; /* adapted: time has decided on loops */
 } TlReply;
 
 struct _GstTlDecode
@@ -41,9 +43,9 @@ struct _GstTlDecode
   GstTlHistory history;
   GstTlOnNewPrompt on_new_prompt;
   GstTlTimestampMode timestamp_mode;
-  guint max_queued_prompts, tokens_per_buffer, latency_ms, timeout_ms;
+  guint max_queued_prompts, tokens_per_buffer, latency_ms, timeout_ms, min_loops;
   guint64 token_duration;
-  gboolean reset_on_flush, post_messages;
+  gboolean reset_on_flush, post_messages, adaptive_loops;
   /* queue, under lock */
   GQueue items;                 /* of TlItem */
   guint n_waiting;              /* prompts in it that upstream may have to wait for */
@@ -74,6 +76,7 @@ struct _GstTlDecode
   GstEvent *segment_event;
   gboolean caps_sent, live;
   GstClockTime last_pts, mean_token;
+  TlDeadline deadline;
 };
 
 /* gsttldecode-reply.c */

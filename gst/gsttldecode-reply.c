@@ -133,6 +133,10 @@ begin_in_engine (GstTlDecode *self, TlReply *reply, GError **error)
       : begin_on_tokens (self, reply, model, config, error);
   if (!reply->engine)
     return FALSE;
+  TlEngineFigures figures;
+
+  tl_engine_reply_get_figures (reply->engine, &figures);
+  reply->loops = figures.loops;
   g_mutex_lock (&self->lock);
   self->running = reply->engine;
   g_mutex_unlock (&self->lock);
@@ -157,6 +161,7 @@ tl_decode_begin (GstTlDecode *self, GstBuffer *prompt, const char *refused)
   reply->ids = g_array_new (FALSE, FALSE, sizeof (gint32));
   reply->began = now ();
   reply->report.ttft = reply->report.duration = GST_CLOCK_TIME_NONE;
+  reply->report.exact = TRUE;
   reply->options = g_steal_pointer (&self->options);
   if (!refused)
     tl_sequence_meta_get (prompt, &refused);
@@ -179,16 +184,23 @@ tl_decode_begin (GstTlDecode *self, GstBuffer *prompt, const char *refused)
 /* ---- tokens */
 
 static GstClockTime
+paced_pts (GstTlDecode *self, TlReply *reply)
+{
+  GstClockTime each = self->token_duration ? self->token_duration : self->mean_token;
+
+  return GST_BUFFER_PTS (reply->prompt) + reply->report.tokens * each;
+}
+
+static GstClockTime
 stamp (GstTlDecode *self, TlReply *reply)
 {
-  GstClockTime prompt = GST_BUFFER_PTS (reply->prompt), pts = prompt;
+  GstClockTime pts = GST_BUFFER_PTS (reply->prompt);
   GstTlTimestampMode mode = self->timestamp_mode;
-  GstClockTime each = self->token_duration ? self->token_duration : self->mean_token;
 
   if (mode == TL_TIME_AUTO)
     mode = self->live ? TL_TIME_RUNNING : TL_TIME_INPUT;
   if (mode == TL_TIME_PACED)
-    pts = prompt + reply->report.tokens * each;
+    pts = paced_pts (self, reply);
   else if (mode == TL_TIME_RUNNING) {
     GstClockTime running = gst_element_get_current_running_time (GST_ELEMENT (self));
 
@@ -260,18 +272,67 @@ take_token (GstTlDecode *self, TlReply *reply, const TlEngineToken *token)
   return ret;
 }
 
+/* Until the next token is due: at its time when tokens are paced on a clock, else one token-duration for each token after
+ * the first one left. */
+static GstClockTimeDiff
+time_left (GstTlDecode *self, TlReply *reply)
+{
+  GstClockTime running = gst_element_get_current_running_time (GST_ELEMENT (self)), latency = self->latency_ms * GST_MSECOND;
+
+  if (self->timestamp_mode == TL_TIME_PACED && GST_CLOCK_TIME_IS_VALID (running)) {
+    GstClockTime due = gst_segment_to_running_time (&self->segment, GST_FORMAT_TIME, paced_pts (self, reply));
+
+    if (GST_CLOCK_TIME_IS_VALID (due))
+      return GST_CLOCK_DIFF (running, due + latency);
+  }
+  guint decoded = reply->report.tokens + reply->ids->len;
+  return GST_CLOCK_DIFF (now (), reply->first + decoded * self->token_duration + latency);
+}
+
+/* loops of the next token; 0: those the reply began with */
+static guint
+adapted_loops (GstTlDecode *self, TlReply *reply)
+{
+  guint min = MIN (self->min_loops, reply->loops);
+
+  if (!self->adaptive_loops || self->token_duration == 0 || !GST_CLOCK_TIME_IS_VALID (reply->report.ttft))
+    return 0;
+  return tl_deadline_loops (&self->deadline, time_left (self, reply), min, reply->loops);
+}
+
 /* controlled properties take their value of the stream time the next token begins at */
 static gboolean
-sync_controls (GstTlDecode *self, TlReply *reply, GError **error)
+prepare_token (GstTlDecode *self, TlReply *reply, GError **error)
 {
   GstObject *object = GST_OBJECT (self);
+  gboolean controlled = gst_object_has_active_control_bindings (object);
 
-  if (!gst_object_has_active_control_bindings (object))
+  if (controlled)
+    gst_object_sync_values (object, gst_segment_to_stream_time (&self->segment, GST_FORMAT_TIME,
+            GST_CLOCK_TIME_IS_VALID (self->last_pts) ? self->last_pts : self->segment.start));
+  guint loops = adapted_loops (self, reply);
+
+  if (!controlled && loops == 0)
     return TRUE;
-  gst_object_sync_values (object, gst_segment_to_stream_time (&self->segment, GST_FORMAT_TIME,
-          GST_CLOCK_TIME_IS_VALID (self->last_pts) ? self->last_pts : self->segment.start));
   g_autoptr (GObject) config = config_for_prompt (self, reply);
+  if (loops > 0) {
+    g_object_set (config, "loops", loops, NULL);
+    reply->adapted = TRUE;
+  }
   return tl_engine_reply_update (reply->engine, config, error);
+}
+
+/* one pass; how long a pass of the reply took is noted for adaptive-loops */
+static TlEngineStep
+timed_step (GstTlDecode *self, TlReply *reply, TlEngineToken *token, GError **error)
+{
+  GstClockTime before = now ();
+  gboolean first = !GST_CLOCK_TIME_IS_VALID (reply->report.ttft);
+  TlEngineStep step = tl_engine_reply_step (reply->engine, token, error);
+
+  if (step == TL_ENGINE_STEP_TOKEN && !first)
+    tl_deadline_note (&self->deadline, token->loops, now () - before);
+  return step;
 }
 
 static gboolean
@@ -298,8 +359,7 @@ tl_decode_step (GstTlDecode *self)
   if (is_late (self, reply))
     token.finish = "timeout";
   else if (!is_cancelled (self))
-    step = sync_controls (self, reply, &error) ? tl_engine_reply_step (reply->engine, &token, &error)
-        : TL_ENGINE_STEP_ERROR;
+    step = prepare_token (self, reply, &error) ? timed_step (self, reply, &token, &error) : TL_ENGINE_STEP_ERROR;
   if (is_cancelled (self)) {
     reply->ended = "cancelled";
     return GST_FLOW_OK;
@@ -354,6 +414,7 @@ settle (GstTlDecode *self, TlReply *reply)
   report->prompt_tokens = figures.prompt_tokens;
   report->cached = figures.cached_tokens;
   report->loops = figures.loops;
+  report->exact = figures.exact && !reply->adapted;
   gboolean taken = FALSE;
 
   if (g_str_equal (reply->ended, "error"))

@@ -761,6 +761,8 @@ gst_tl_decode_set_property (GObject *object, guint id, const GValue *value, GPar
     case TL_PROP_TOKENS_PER_BUFFER: self->tokens_per_buffer = g_value_get_uint (value); break;
     case TL_PROP_LATENCY: self->latency_ms = g_value_get_uint (value); break;
     case TL_PROP_TIMEOUT: self->timeout_ms = g_value_get_uint (value); break;
+    case TL_PROP_ADAPTIVE_LOOPS: self->adaptive_loops = g_value_get_boolean (value); break;
+    case TL_PROP_MIN_LOOPS: self->min_loops = g_value_get_uint (value); break;
     case TL_PROP_RESET_ON_FLUSH: self->reset_on_flush = g_value_get_boolean (value); break;
     case TL_PROP_POST_MESSAGES: self->post_messages = g_value_get_boolean (value); break;
     default:
@@ -792,6 +794,8 @@ gst_tl_decode_get_property (GObject *object, guint id, GValue *value, GParamSpec
     case TL_PROP_TOKENS_PER_BUFFER: g_value_set_uint (value, self->tokens_per_buffer); break;
     case TL_PROP_LATENCY: g_value_set_uint (value, self->latency_ms); break;
     case TL_PROP_TIMEOUT: g_value_set_uint (value, self->timeout_ms); break;
+    case TL_PROP_ADAPTIVE_LOOPS: g_value_set_boolean (value, self->adaptive_loops); break;
+    case TL_PROP_MIN_LOOPS: g_value_set_uint (value, self->min_loops); break;
     case TL_PROP_RESET_ON_FLUSH: g_value_set_boolean (value, self->reset_on_flush); break;
     case TL_PROP_POST_MESSAGES: g_value_set_boolean (value, self->post_messages); break;
     case TL_PROP_STATS: g_value_set_boxed (value, self->stats); break;
@@ -871,7 +875,7 @@ gst_tl_decode_init (GstTlDecode *self)
   self->conversations = g_hash_table_new_full (g_str_hash, g_str_equal, g_free,
       g_object_unref);
   self->srcresult = GST_FLOW_FLUSHING;
-  self->max_queued_prompts = self->tokens_per_buffer = 1;
+  self->max_queued_prompts = self->tokens_per_buffer = self->min_loops = 1;
   self->post_messages = TRUE;
   self->truncate_to = -1;
   self->mean_token = 40 * GST_MSECOND;

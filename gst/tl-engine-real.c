@@ -271,7 +271,7 @@ tl_engine_reply_get_figures (TlEngineReply *reply, TlEngineFigures *figures)
   TlGenerationFigures given;
 
   tl_generator_get_figures (reply->generator, &given);
-  *figures = (TlEngineFigures) { given.prompt_tokens, given.cached_tokens, given.loops };
+  *figures = (TlEngineFigures) { given.prompt_tokens, given.cached_tokens, given.loops, given.exact };
 }
 
 static void

@@ -63,7 +63,8 @@ typedef struct
 
 typedef struct
 {
-  guint prompt_tokens, cached_tokens, loops;
+  guint prompt_tokens, cached_tokens, loops;    /* loops: at the beginning */
+  gboolean exact;
 } TlEngineFigures;
 
 /* one property per parameter of generation, by the names in the table of gst/tl-properties.c; `stop` is a GStrv */

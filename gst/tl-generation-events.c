@@ -22,7 +22,8 @@ tl_generation_structure_new (const char *name, const TlGenerationReport *report)
 
   return gst_structure_new (name, "prompt-id", G_TYPE_UINT64, report->prompt_id, "reason", G_TYPE_STRING,
       report->reason, "tokens", G_TYPE_UINT, report->tokens, "prompt-tokens", G_TYPE_UINT, report->prompt_tokens,
-      "cached", G_TYPE_UINT, report->cached, "loops", G_TYPE_UINT, report->loops, "ttft", G_TYPE_UINT64,
+      "cached", G_TYPE_UINT, report->cached, "loops", G_TYPE_UINT, report->loops, "exact",
+      G_TYPE_BOOLEAN, report->exact, "ttft", G_TYPE_UINT64,
       report->ttft, "duration", G_TYPE_UINT64, report->duration, "tokens-per-second", G_TYPE_DOUBLE, rate,
       "prefill-ms", G_TYPE_DOUBLE, report->prefill / 1e6, "load-ms", G_TYPE_DOUBLE, report->load / 1e6, NULL);
 }

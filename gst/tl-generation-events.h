@@ -22,6 +22,7 @@ typedef struct
   guint64 prompt_id;
   const char *reason;           /* static string */
   guint prompt_tokens, cached, tokens, loops;
+  gboolean exact;               /* the same tokens on any machine */
   GstClockTime ttft, duration;  /* GST_CLOCK_TIME_NONE: no token */
   GstClockTime prefill, load;   /* time spent in the prompt, time waited for the model */
 } TlGenerationReport;

@@ -120,6 +120,8 @@ static const Row rows[] = {
   { TL_PROP_TOKENS_PER_BUFFER, TL_ON_DECODE, "tokens-per-buffer", "Tokens collected into one buffer", KIND_UINT, 1, 4096, 1, .flags = PLAY },
   { TL_PROP_LATENCY, TL_ON_DECODE, "latency", "Latency in ms that is added to a live pipeline; 0: none", KIND_UINT, 0, G_MAXINT, 0, .flags = PLAY },
   { TL_PROP_TIMEOUT, TL_ON_DECODE, "timeout", "Longest time of a reply in ms, from its begin to its last pass; 0: no limit", KIND_UINT, 0, G_MAXINT, 0, .flags = PLAY },
+  { TL_PROP_ADAPTIVE_LOOPS, TL_ON_DECODE, "adaptive-loops", "Whether a token gets only as many loops, of min-loops to loops, as fit before it is due: one token-duration after the token before it. The reply then depends on the machine's speed (exact=false)", KIND_BOOL, .flags = PLAY },
+  { TL_PROP_MIN_LOOPS, TL_ON_DECODE, "min-loops", "Fewest loops of a token with adaptive-loops", KIND_UINT, 1, 1024, 1, .flags = PLAY },
   { TL_PROP_RESET_ON_FLUSH, TL_ON_DECODE, "reset-on-flush", "Whether an upstream flush makes the element forget the conversation", KIND_BOOL, .flags = PLAY },
   { TL_PROP_STATS, TL_ON_DECODE, "stats", "Figures of the last reply and totals (fields: tinyloop-generation in docs/wire-format.md)", KIND_STATS, .flags = G_PARAM_READABLE },
   { TL_PROP_MODE, TL_ON_DETOKENIZE, "mode", "What a text buffer holds", KIND_ENUM, .type = mode_type, .flags = READY },

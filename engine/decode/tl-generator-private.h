@@ -22,7 +22,9 @@ typedef struct
   TlScheduler *scheduler;
   TlKvSequence *sequence;       /* data's; what `run` appends to. Another one moves in by tl_kv_sequence_replace() */
   const TlPassOptions *options; /* data's; loops, chunk, where initial states come from */
-  guint vocab_size, loops, chunk;
+  /* loops of the passes to come, within loops_min … loops_max; NULL: they cannot be changed */
+  void (*set_loops) (gpointer data, guint loops);
+  guint vocab_size, loops, loops_min, loops_max, chunk;
   TlTokenizer *tokenizer;       /* or NULL */
   TlMatcher *matcher;           /* at the beginning of the reply, or NULL; taken */
 } TlGeneratorSource;

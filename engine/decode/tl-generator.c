@@ -78,6 +78,7 @@ tl_generator_new (const TlGeneratorSource *source, const guint32 *ids, guint n_i
   d->n_done = n_cached;
   d->logits = g_new (float, source->vocab_size);
   d->figures = (TlGenerationFigures) { .loops = source->loops, .exact = TRUE };
+  d->next_loops = source->loops;
   self->strategy = tl_plain_new ();
   self->n_prompt = n_prompt;
   self->n_cached = n_cached;
@@ -240,12 +241,26 @@ tl_generator_prefill (TlGenerator *self, GCancellable *cancellable, GError **err
   return run_cancellable (self, run_prompt, cancellable, error);
 }
 
+static gboolean
+check_loops (TlGenerator *self, guint loops, GError **error)
+{
+  const TlGeneratorSource *source = &self->decoding.source;
+  if (loops == 0 || !source->set_loops || (loops >= source->loops_min && loops <= source->loops_max))
+    return TRUE;
+  g_set_error (error, TL_ERROR, TL_ERROR_INVALID_ARGUMENT, "loops is %u, but this model takes %u…%u", loops,
+      source->loops_min, source->loops_max);
+  return FALSE;
+}
+
 gboolean
 tl_generator_update (TlGenerator *self, TlGenerateConfig *config, GError **error)
 {
   g_return_val_if_fail (TL_IS_GENERATOR (self) && TL_IS_GENERATE_CONFIG (config), FALSE);
   if (!tl_generate_config_validate (config, error))
     return FALSE;
+  if (!check_loops (self, config->loops, error))
+    return FALSE;
+  self->decoding.next_loops = config->loops ? config->loops : self->decoding.figures.loops;
   TlSamplerParams params = tl_generate_config_sampler (config);
   tl_drawer_set_params (tl_reply_drawer (self->decoding.reply), &params);
   self->decoding.config->ignore_eos = config->ignore_eos;

@@ -69,8 +69,9 @@ TL_API gboolean tl_generator_prefill (TlGenerator *self, GCancellable *cancellab
  * @config: a configuration
  * @error: return location
  *
- * Takes over how the next token is drawn: temperature, top-k, top-p, min-p, the penalties, seed and ignore-eos. Everything
- * else is as it was at the beginning. Called between steps. Errors: INVALID_ARGUMENT, and nothing is changed.
+ * Takes over how the next token comes about: temperature, top-k, top-p, min-p, the penalties, seed, ignore-eos and, after the
+ * prompt and without drafts or beams, loops (0: as at the beginning). Everything else is as it was at the beginning. Called
+ * between steps. Errors: INVALID_ARGUMENT, and nothing is changed.
  *
  * Returns: %FALSE with an error
  */

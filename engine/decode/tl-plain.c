@@ -30,10 +30,22 @@ tl_plain_pass (TlDecoding *decoding, GCancellable *cancellable, GError **error)
   return TRUE;
 }
 
+/* before a pass of the reply, never of the prompt */
+static void
+take_next_loops (TlDecoding *decoding)
+{
+  TlGeneratorSource *source = &decoding->source;
+  if (decoding->next_loops == source->loops || !source->set_loops || tl_plain_is_prefilling (decoding))
+    return;
+  source->set_loops (source->data, decoding->next_loops);
+  source->loops = decoding->next_loops;
+}
+
 static gboolean
 advance (TlStrategy *self, TlDecoding *decoding, GCancellable *cancellable, GError **error)
 {
   TlReply *reply = decoding->reply;
+  take_next_loops (decoding);
   if (decoding->n_done < tl_reply_n_ids (reply) && !tl_plain_pass (decoding, cancellable, error))
     return FALSE;
   return decoding->n_done < tl_reply_n_ids (reply)

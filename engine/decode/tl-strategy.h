@@ -17,6 +17,7 @@ typedef struct
   TlGenerateConfig *config;     /* the generator's own */
   TlReply *reply;
   guint n_done;                 /* ids that went through a pass; atomic, because others ask for it */
+  guint next_loops;             /* for passes after the prompt's; plain ones alone change in the middle of a reply */
   float *logits;                /* [vocab_size] of the last of them, once the prompt is through */
   TlGenerationFigures figures;  /* what passes and strategies count: loops_run, prefill_ms, drafts, exits */
 } TlDecoding;

@@ -226,6 +226,29 @@ test_update_counts_from_the_next_token (void)
   g_assert_cmpint (memcmp (g_bytes_get_data (mixed, NULL), g_bytes_get_data (all_hot, NULL), n), !=, 0);
 }
 
+/* loops too, each token's own; 0 goes back to what the reply began with */
+static void
+test_loops_change_in_the_middle_of_a_reply (void)
+{
+  static const guint asked[] = { 0, 2, 7, 0, 9, 1 }, taken[] = { 4, 2, 7, 4, 4, 1 };
+  g_autoptr (TlGenerateConfig) config = config_of (0, 0);
+  g_object_set (config, "loops", 4, "ignore-eos", TRUE, NULL);
+  g_autoptr (GBytes) ids = command ();
+  g_autoptr (TlGenerator) reply = tl_model_begin (model, ids, config, NULL);
+  g_autoptr (TlToken) first = NULL;
+  g_assert_cmpint (tl_generator_step (reply, &first, NULL, NULL), ==, TL_STEP_TOKEN);
+  g_assert_cmpuint (first->loops, ==, 4);
+  for (guint i = 0; i < G_N_ELEMENTS (asked); i++) {
+    g_autoptr (TlToken) token = NULL;
+    g_autoptr (GError) error = NULL;
+    g_object_set (config, "loops", asked[i], NULL);
+    g_assert_cmpint (tl_generator_update (reply, config, &error), ==, asked[i] <= 8);
+    g_assert_cmpint (error != NULL, ==, asked[i] > 8);  /* the demo model's most; what held before still holds */
+    g_assert_cmpint (tl_generator_step (reply, &token, NULL, NULL), ==, TL_STEP_TOKEN);
+    g_assert_cmpuint (token->loops, ==, taken[i]);
+  }
+}
+
 /* every stop string that the text offers: what leaves as tokens is, decoded, exactly the text before it */
 static void
 test_tokens_and_text_end_at_the_stop_string (void)
@@ -277,6 +300,7 @@ main (int argc, char **argv)
   g_test_add_func ("/sequence/dropped-leaves-no-trace", test_dropped_leaves_no_trace);
   g_test_add_func ("/sequence/the-reply-names-the-policy", test_the_reply_names_the_policy);
   g_test_add_func ("/generator/update-counts-from-the-next-token", test_update_counts_from_the_next_token);
+  g_test_add_func ("/generator/loops-change-in-the-middle-of-a-reply", test_loops_change_in_the_middle_of_a_reply);
   g_test_add_func ("/generator/tokens-and-text-end-at-the-stop-string", test_tokens_and_text_end_at_the_stop_string);
   int status = g_test_run ();
   g_object_unref (model);

@@ -28,7 +28,7 @@ typedef struct { GObjectClass parent; } FakeSequenceClass;
 GType fake_sequence_get_type (void);
 G_DEFINE_TYPE (FakeSequence, fake_sequence, G_TYPE_OBJECT)
 
-struct _TlEngineReply { FakeConversation *conversation; guint n_prompt, next, max; gboolean prefilled; int cancelled; };
+struct _TlEngineReply { FakeConversation *conversation; guint n_prompt, next, max, loops; gboolean prefilled; int cancelled; };
 struct _TlEngineDetokenizer { GByteArray *held; gboolean skip_special; };
 
 static GMutex lock;
@@ -380,7 +380,7 @@ static TlEngineReply *
 reply_new (FakeConversation *conversation, gsize n_ids, GObject *config)
 {
   TlEngineReply *reply = g_new0 (TlEngineReply, 1);
-  *reply = (TlEngineReply) { g_object_ref (conversation), n_ids, 0, ((FakeConfig *) config)->numbers[1] };
+  *reply = (TlEngineReply) { g_object_ref (conversation), n_ids, 0, ((FakeConfig *) config)->numbers[1], 4 };
   GObject *given = ((FakeConfig *) config)->grammar;
   SET (replies++; g_free (grammar); grammar = given ? g_strdup (g_object_get_data (given, "source")) : NULL);
   return reply;
@@ -412,7 +412,9 @@ tl_engine_reply_begin_after (GObject *object, GObject *config, int policy, GErro
 gboolean
 tl_engine_reply_update (TlEngineReply *reply, GObject *config, GError **error)
 {
-  SET (updates++);
+  guint loops = ((FakeConfig *) config)->numbers[2];
+
+  SET (updates++; reply->loops = loops ? loops : 4);
   return TRUE;
 }
 
@@ -448,7 +450,7 @@ tl_engine_reply_step (TlEngineReply *reply, TlEngineToken *token, GError **error
     return TL_ENGINE_STEP_END;
   }
   token->id = 256 + reply->next++;
-  token->loops = 4;
+  token->loops = reply->loops;
   token->finish = reply->next == reply->max ? "length" : NULL;
   return TL_ENGINE_STEP_TOKEN;
 }
@@ -458,7 +460,7 @@ void tl_engine_reply_cancel (TlEngineReply *reply) { SET (reply->cancelled = TRU
 void
 tl_engine_reply_get_figures (TlEngineReply *reply, TlEngineFigures *figures)
 {
-  *figures = (TlEngineFigures) { reply->n_prompt, 0, 4 };
+  *figures = (TlEngineFigures) { reply->n_prompt, 0, 4, TRUE };
 }
 
 static gboolean

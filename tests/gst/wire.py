@@ -21,7 +21,7 @@ except (ImportError, ValueError):
 Gst.init(None)
 
 U64, UINT, STRING = "guint64", "guint", "gchararray"
-FIGURES = {"prompt-id": U64, "reason": STRING, "tokens": UINT, "prompt-tokens": UINT, "cached": UINT, "loops": UINT,
+FIGURES = {"prompt-id": U64, "reason": STRING, "tokens": UINT, "prompt-tokens": UINT, "cached": UINT, "loops": UINT, "exact": "gboolean",
            "ttft": U64, "duration": U64, "tokens-per-second": "gdouble", "prefill-ms": "gdouble", "load-ms": "gdouble"}
 LIMIT = 60 * Gst.SECOND
 prompts = []     # what came to tldecode in the last run
