@@ -1,37 +1,11 @@
 #!/usr/bin/python3
-"""tests/python/api.py — tinyloop_py on the demo model: shapes, identities, stops, errors, callbacks, closing, Ctrl-C.
-
-Run by meson with the typelib, library and package of the build; $TINYLOOP_DEMO names the model.
-"""
-import ast
-import inspect
-import os
-import pydoc
-import signal
-import subprocess
-import sys
+"""tests/python/api.py — tinyloop_py on the demo model: shapes, identities, stops, grammars, scores, processors, text."""
 import threading
 import unittest
-from unittest import mock
 
 import numpy as np
 import tinyloop_py as tl
-
-DEMO = os.environ["TINYLOOP_DEMO"]
-GI = tl._engine.TinyLoop
-SCORES = ("score", "score_last", "score_logit_lens", "score_trajectory", "score_with_uncertainty", "score_with_consistency")
-
-
-class WithModel(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        cls.model = tl.load(DEMO)
-        cls.prompt = np.array(cls.model.tokenizer.encode("<|cmd|>turn on the light<|json|>", special=True), np.int32)
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.model.close()
-
+from common import DEMO, GLib, WithModel
 
 class Generating(WithModel):
     def parameters(self):
@@ -49,13 +23,11 @@ class Generating(WithModel):
             self.assertEqual(stream["tokens"], whole)
             self.assertEqual(seen, whole[len(self.prompt):])
             self.assertEqual(self.model.generate(self.prompt, max_tokens=8, loops=2, chunk_size=3, **p), whole)
-            os.environ["TINYLOOP_DISABLE_KV_CACHE"] = "1"
-            tl._engine.GLib.setenv("TINYLOOP_DISABLE_KV_CACHE", "1", True)
+            GLib.setenv("TINYLOOP_DISABLE_KV_CACHE", "1", True)
             try:
                 self.assertEqual(self.model.generate(self.prompt, max_tokens=8, loops=2, **p), whole)
             finally:
-                del os.environ["TINYLOOP_DISABLE_KV_CACHE"]
-                tl._engine.GLib.unsetenv("TINYLOOP_DISABLE_KV_CACHE")
+                GLib.unsetenv("TINYLOOP_DISABLE_KV_CACHE")
 
     def test_a_seed_repeats_and_another_differs(self):
         runs = [self.model.generate(self.prompt, max_tokens=24, temperature=2.0, seed=s) for s in (1, 1, 2)]
@@ -87,46 +59,6 @@ class Generating(WithModel):
         self.assertGreater(r["prefill_ms"], 0)
         self.assertGreaterEqual(r["first_token_ms"], r["prefill_ms"])
         self.assertGreater(r["decode_steady_ms"], 0)
-
-    def test_false_from_the_callback_ends_after_that_token(self):
-        seen = []
-        r = self.model.generate_stream(self.prompt, lambda t: seen.append(t) or len(seen) < 3, max_tokens=20)
-        self.assertEqual(len(seen), 3)
-        self.assertEqual(r["tokens"][len(self.prompt):], seen)
-
-    def test_an_exception_in_the_callback_comes_out(self):
-        def bad(token):
-            raise KeyError("mine")
-        with self.assertRaisesRegex(KeyError, "mine"):
-            self.model.generate_stream(self.prompt, bad, max_tokens=5)
-        self.assertEqual(len(self.model.generate(self.prompt, max_tokens=1)), len(self.prompt) + 1)
-
-    def test_callbacks_run_on_the_callers_thread(self):
-        threads = set()
-        self.model.generate_stream(self.prompt, lambda t: threads.add(threading.get_ident()), max_tokens=2)
-        self.assertEqual(threads, {threading.get_ident()})
-
-    def test_ctrl_c_ends_a_generation(self):
-        def interrupt(token):
-            os.kill(os.getpid(), signal.SIGINT)
-        with self.assertRaises(KeyboardInterrupt):
-            self.model.generate_stream(self.prompt, interrupt, max_tokens=50)
-        self.assertIs(signal.getsignal(signal.SIGINT), signal.default_int_handler)
-
-    def test_ranges(self):
-        bad = [dict(max_tokens=0), dict(loops=0), dict(loops=10 ** 6), dict(temperature=-1), dict(temperature=float("nan")),
-               dict(temperature=1, top_k=0), dict(top_p=0), dict(top_p=1.5), dict(min_p=1), dict(repetition_penalty=0),
-               dict(cache_window=-1), dict(stop_sequences=[[]]), dict(kv_mode="int3"), dict(seed=-1)]
-        for p in bad:
-            with self.subTest(p), self.assertRaises(ValueError):
-                self.model.generate(self.prompt, **p)
-        for prompt in ([], [[1]], [1.5], [-1], [self.model.config()["vocab_size"]]):
-            with self.subTest(prompt), self.assertRaises(ValueError):
-                self.model.generate(prompt)
-        with self.assertRaisesRegex(RuntimeError, "max_seq_len"):
-            self.model.generate(self.prompt, max_tokens=self.model.max_seq_len)
-        with self.assertRaises(TypeError):
-            self.model.generate(self.prompt, no_such=1)
 
 
 class Grammars(WithModel):
@@ -256,24 +188,12 @@ class Scoring(WithModel):
             return [m.score(self.prompt, **p), m.score_logit_lens(self.prompt, **p), m.score_trajectory(self.prompt, **p),
                     *m.score_with_uncertainty(self.prompt, **p).values(), *m.score_with_consistency(self.prompt, **p).values()]
         cached = scores()
-        tl._engine.GLib.setenv("TINYLOOP_DISABLE_KV_CACHE", "1", True)
+        GLib.setenv("TINYLOOP_DISABLE_KV_CACHE", "1", True)
         try:
             for a, b in zip(cached, scores()):
                 np.testing.assert_array_equal(a, b)
         finally:
-            tl._engine.GLib.unsetenv("TINYLOOP_DISABLE_KV_CACHE")
-
-    def test_ranges(self):
-        for name in SCORES:
-            score = getattr(self.model, name)
-            for bad in (dict(loops=0), dict(loops=10 ** 6), dict(loops=1.5), dict(kv_mode="int3"), dict(chunk_size=-1)):
-                with self.subTest(name, bad=bad), self.assertRaises(ValueError):
-                    score(self.prompt, **bad)
-            for tokens in ([], [[1]], [1.5], [-1], [self.model.config()["vocab_size"]]):
-                with self.subTest(name, tokens=tokens), self.assertRaises(ValueError):
-                    score(tokens)
-            with self.assertRaisesRegex(RuntimeError, "max_seq_len"):
-                score([5] * (self.model.max_seq_len + 1))
+            GLib.unsetenv("TINYLOOP_DISABLE_KV_CACHE")
 
     def test_a_tensor_outlives_its_model(self):
         with tl.Model(DEMO) as model:
@@ -282,16 +202,46 @@ class Scoring(WithModel):
 
 
 class Processing(unittest.TestCase):
+    LOGITS = np.array([0, 1, 2, 3], np.float32)
+
     def test_softmax_top_k_and_mask(self):
-        logits = np.array([0, 1, 2, 3], np.float32)
-        p = tl.process_logits(logits)
-        np.testing.assert_allclose(p, np.exp(logits) / np.exp(logits).sum(), rtol=1e-6)
-        np.testing.assert_allclose(tl.process_logits(logits, top_k=1), [0, 0, 0, 1])
-        np.testing.assert_allclose(tl.process_logits(logits, grammar_mask=[1, 1, 0, 0], temperature=0), [0, 1, 0, 0])
+        p = tl.process_logits(self.LOGITS)
+        self.assertEqual((p.shape, p.dtype), ((4,), np.float32))
+        np.testing.assert_allclose(p, np.exp(self.LOGITS) / np.exp(self.LOGITS).sum(), rtol=1e-6)
+        np.testing.assert_allclose(tl.process_logits(self.LOGITS, top_k=1), [0, 0, 0, 1])
+        np.testing.assert_allclose(tl.process_logits(self.LOGITS, grammar_mask=[1, 1, 0, 0], temperature=0), [0, 1, 0, 0])
+
+    def test_the_penalty_knows_the_sign_and_counts_an_id_once(self):
+        weaker = np.array([-2.0, 0.5, 1, 3], np.float32)
+        np.testing.assert_allclose(tl.process_logits([-1, 1, 1, 3], [0, 1, 1, 1, 0], repetition_penalty=2.0),
+                                   np.exp(weaker) / np.exp(weaker).sum(), rtol=1e-6)
+
+    def test_min_p_and_top_p_keep_the_likeliest(self):
+        self.assertEqual(np.flatnonzero(tl.process_logits(self.LOGITS, min_p=0.3)).tolist(), [2, 3])
+        self.assertEqual(np.flatnonzero(tl.process_logits(self.LOGITS, top_p=0.65)).tolist(), [2, 3])
+
+    def test_anything_numpy_can_make_floats_of_is_taken(self):
+        for logits in ([0, 1, 2, 3], np.arange(4), np.arange(4.0), np.arange(8, dtype=np.float32)[::2] / 2):
+            np.testing.assert_array_equal(tl.process_logits(logits), tl.process_logits(self.LOGITS))
+
+    def test_numbers_that_are_none_and_masks_that_leave_none_are_errors(self):
         with self.assertRaises(RuntimeError):
-            tl.process_logits(logits, grammar_mask=[0, 0, 0, 0])
-        with self.assertRaises(RuntimeError):
-            tl.process_logits(np.array([0, np.nan], np.float32))
+            tl.process_logits(self.LOGITS, grammar_mask=[0, 0, 0, 0])
+        for bad in (np.nan, np.inf):
+            with self.assertRaises(RuntimeError):
+                tl.process_logits(np.array([0, bad], np.float32))
+            with self.assertRaises(RuntimeError):
+                tl.process_logits(np.array([0, bad], np.float32), temperature=0.0)
+        self.assertEqual(tl.process_logits(np.array([0, -np.inf], np.float32)).tolist(), [1, 0])
+
+    def test_what_does_not_fit_is_refused(self):
+        for args, p in (((np.zeros((2, 2)),), {}), (([],), {}), ((self.LOGITS, [4]), {}), ((self.LOGITS, [-1]), {}),
+                        ((self.LOGITS, [0.5]), {}), ((self.LOGITS, [], [1, 0]), {}), ((self.LOGITS,), dict(temperature=-1)),
+                        ((self.LOGITS,), dict(top_k=-1)), ((self.LOGITS,), dict(top_p=0)), ((["a"],), {})):
+            with self.subTest(args, **p), self.assertRaises(ValueError):
+                tl.process_logits(*args, **p)
+        with self.assertRaises(TypeError):
+            tl.process_logits(self.LOGITS, [], None, 1.0)
 
 
 class Text(WithModel):
@@ -302,256 +252,11 @@ class Text(WithModel):
             self.assertEqual(tokenizer.decode(ids), text)
             self.assertEqual(b"".join(tokenizer.token_bytes(i) for i in ids).decode(), text)
 
-
     def test_chat_is_the_template_around_plain_text(self):
         tokenizer = self.model.tokenizer
         self.assertEqual(tokenizer.chat("turn on the light"), self.prompt.tolist())
         self.assertNotIn(0, tokenizer.chat("a<|end|>b"))
         self.assertEqual(tokenizer.decode(tokenizer.chat("a<|end|>b")), "<|cmd|>a<|end|>b<|json|>")
-
-    def test_what_is_no_text_is_refused(self):
-        tokenizer = self.model.tokenizer
-        for call in (lambda: tokenizer.encode(5), lambda: tokenizer.chat(b"a"), lambda: tl.Tokenizer(5), lambda: tl.Model(None),
-                     lambda: self.model.generate([1], stop=[b"a"])):
-            self.assertRaises(TypeError, call)
-        for call in (lambda: tokenizer.chat("a\0b"), lambda: tokenizer.chat("a", system="\0"), lambda: tl.Model("a\0b"),
-                     lambda: self.model.generate([1], stop="a\0b")):
-            self.assertRaisesRegex(ValueError, "NUL", call)
-
-
-class Closing(unittest.TestCase):
-    def test_a_closed_model_says_so(self):
-        with tl.Model(DEMO) as model:
-            self.assertGreater(model.vram_usage_mb(), 0)
-        model.close()
-        for call in (lambda: model.generate([1]), lambda: model.generate_stream([1], None), lambda: model.score([1]),
-                     *[lambda name=name: getattr(model, name)([1]) for name in SCORES], model.config, model.vram_usage_mb, model.__enter__):
-            with self.assertRaisesRegex(RuntimeError, "^model was closed$"):
-                call()
-
-    def test_closing_ends_what_runs(self):
-        model, seen, closed, errors = tl.Model(DEMO), threading.Event(), threading.Event(), []
-
-        def on_token(token):
-            seen.set()
-            closed.wait(60)
-
-        def run():
-            try:
-                model.generate_stream([5, 6, 7], on_token, max_tokens=100)
-            except RuntimeError as error:
-                errors.append(str(error))
-        thread = threading.Thread(target=run)
-        thread.start()
-        seen.wait()
-        model.close()
-        closed.set()
-        thread.join()
-        self.assertEqual(errors, ["model was closed"])
-
-    def test_no_memory_names_bytes(self):
-        with tl.Model(DEMO, max_cache_bytes=10000) as model:
-            with self.assertRaisesRegex(RuntimeError, "bytes"):
-                model.generate([5, 6, 7], max_tokens=100)
-
-    def test_devices_and_paths(self):
-        with self.assertRaisesRegex(RuntimeError, "cuda"):
-            tl.Model(DEMO, device="cuda")
-        with self.assertRaisesRegex(RuntimeError, "no-such"):
-            tl.Model("no-such.tinyloop")
-
-
-def with_ctrl_c(real, outcomes):
-    """`real`, with a Ctrl-C to the main thread before it runs; `outcomes` gets the code of the error it ends with"""
-    def call(*args):
-        cancellable, cancelled = args[-1], threading.Event()
-        cancellable.connect(lambda *_: cancelled.set())
-        os.kill(os.getpid(), signal.SIGINT)
-        cancelled.wait(60)
-        try:
-            return real(*args)
-        except tl._engine.GLib.Error as error:
-            outcomes.append(int(error.code))
-            raise
-    return call
-
-
-class Interrupting(WithModel):
-    def assert_interrupted(self, owner, name, run):
-        outcomes = []
-        before = signal.getsignal(signal.SIGINT)
-        with mock.patch.object(owner, name, with_ctrl_c(getattr(owner, name), outcomes)):
-            with self.assertRaises(KeyboardInterrupt):
-                run()
-        self.assertEqual(outcomes, [int(GI.Error.CANCELLED)])
-        self.assertIs(signal.getsignal(signal.SIGINT), before)
-
-    def test_ctrl_c_ends_a_load(self):
-        self.assert_interrupted(GI.Model, "load", lambda: tl.load(DEMO))
-
-    def test_ctrl_c_ends_a_score_and_the_model_goes_on(self):
-        for name in SCORES:
-            self.assert_interrupted(GI.Model, name + "_bytes", lambda: getattr(self.model, name)(self.prompt))
-        self.assertTrue(np.isfinite(self.model.score_last(self.prompt)).all())
-
-    def test_ctrl_c_in_the_middle_of_a_long_score(self):
-        program = """import os, signal, sys, threading, tinyloop_py as tl
-model = tl.load(os.environ["TINYLOOP_DEMO"])
-threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT)).start()
-try:
-    while True:
-        model.score([5] * 1000, loops=8)
-except KeyboardInterrupt:
-    print("interrupted")
-"""
-        done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
-        self.assertEqual((done.returncode, done.stdout), (0, "interrupted\n"), done.stderr)
-
-    def test_other_threads_are_not_concerned(self):
-        rows = []
-        thread = threading.Thread(target=lambda: rows.append(self.model.score_last(self.prompt)))
-        thread.start()
-        thread.join()
-        np.testing.assert_array_equal(rows[0], self.model.score_last(self.prompt))
-
-
-class LoadingLater(unittest.TestCase):
-    def load(self, path, cancellable=None):
-        """-> what finish gave, progress seen"""
-        loop, model, seen, result = tl._engine.GLib.MainLoop(), GI.Model(path=path), [], []
-
-        def ready(source, outcome):
-            try:
-                result.append(source.load_finish(outcome))
-            except tl._engine.GLib.Error as error:
-                result.append(int(error.code))
-            loop.quit()
-        model.connect("notify::load-progress", lambda m, _: seen.append(m.props.load_progress))
-        self.assertFalse(model.props.loaded)
-        model.load_async(cancellable, ready)
-        loop.run()
-        return result, seen, model
-
-    def test_progress_rises_to_a_loaded_model(self):
-        result, seen, model = self.load(DEMO)
-        self.assertEqual((result, seen[-1], model.props.loaded), ([True], 100, True))
-        self.assertEqual(seen, sorted(seen))
-        generation = model.generate_bytes(tl._engine.to_bytes(tl._engine.ids_array([5, 6])), None, None)
-        self.assertGreater(len(tl._engine.from_bytes(generation.get_tokens_bytes())), 2)
-
-    def test_a_missing_file_is_an_error_at_the_end(self):
-        self.assertEqual(self.load("no-such.tinyloop")[0], [int(GI.Error.BAD_FILE)])
-
-    def test_a_cancelled_load_says_so(self):
-        cancellable = tl._engine.Gio.Cancellable()
-        cancellable.cancel()
-        result, _, model = self.load(DEMO, cancellable)
-        self.assertEqual((result, model.props.loaded), ([int(GI.Error.CANCELLED)], False))
-
-
-class Package(unittest.TestCase):
-    def test_stubs_have_the_parameters_of_the_code(self):
-        with open(os.path.splitext(tl.__file__)[0] + ".pyi") as f:
-            stubs = ast.parse(f.read())
-        functions = [(tl, node) for node in stubs.body if isinstance(node, ast.FunctionDef)]
-        for node in stubs.body:
-            if isinstance(node, ast.ClassDef) and hasattr(tl, node.name):
-                functions += [(getattr(tl, node.name), f) for f in node.body if isinstance(f, ast.FunctionDef)]
-        self.assertGreater(len(functions), 12)
-        for owner, stub in functions:
-            real = inspect.signature(getattr(owner, stub.name)).parameters
-            named = [a.arg for a in stub.args.args + stub.args.kwonlyargs]
-            takes_more = any(p.kind == p.VAR_KEYWORD for p in real.values())
-            unknown = [n for n in named if n not in real and not takes_more]
-            missing = [n for n, p in real.items() if n not in named and not n.startswith("_")
-                       and p.kind not in (p.VAR_KEYWORD, p.VAR_POSITIONAL)]
-            self.assertEqual((unknown, missing), ([], []), stub.name)
-
-    def test_help_says_what_there_is(self):
-        text = pydoc.plain(pydoc.render_doc(tl))
-        for word in ("Grammar", "Model", "Tokenizer", "process_logits", "generate_stream", "score_last", "float32 [T, V]",
-                     "float32 [L, T, V]", "[1 + n_pre_blocks + L, T, D]", "[T, L - 1]", "stable_from int32"):
-            self.assertIn(word, text)
-        for name in tl.__all__:
-            self.assertTrue(inspect.getdoc(getattr(tl, name)), name)
-        for name, method in inspect.getmembers(tl.Model, inspect.isfunction):
-            self.assertTrue(name.startswith("_") or inspect.getdoc(method), name)
-
-    def test_the_wheel_runs(self):
-        wheel = os.environ.get("TINYLOOP_WHEEL")
-        if not wheel:
-            self.skipTest("no wheel was built")
-        program = ("import os, tinyloop_py as tl; assert '.whl' in tl.__file__; "
-                   "print(len(tl.load(os.environ['TINYLOOP_DEMO']).generate([5, 6], max_tokens=3)))")
-        done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60,
-                              env=dict(os.environ, PYTHONPATH=wheel))
-        self.assertEqual((done.returncode, done.stdout), (0, "5\n"), done.stderr)
-
-
-class Importing(unittest.TestCase):
-    def refused(self, word, program):
-        """the program ends with one ImportError that holds the word"""
-        done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
-        last = done.stderr.strip().splitlines()[-1]
-        self.assertEqual(done.returncode, 1)
-        self.assertRegex(last, r"^ImportError: tinyloop_py needs ")
-        self.assertIn(word, last)
-
-    def test_a_missing_typelib_and_a_missing_pygobject_are_named(self):
-        absent = "def absent(*_): raise ValueError('Namespace TinyLoop not available')\n"
-        self.refused("GI_TYPELIB_PATH", f"import gi\n{absent}gi.require_version = absent\nimport tinyloop_py")
-        self.refused("python3-gi", "import sys\nsys.modules['gi'] = None\nimport tinyloop_py")
-
-
-class Conversing(WithModel):
-    def begin(self, conversation, ids, policy=GI.PromptPolicy.QUEUE, history=GI.History.KEEP, max_tokens=4):
-        config = GI.GenerateConfig(max_tokens=max_tokens, ignore_eos=True)
-        return conversation.begin(tl._engine.to_bytes(tl._engine.ids_array(ids)), config, policy, history, None)
-
-    def tokens(self, conversation):
-        return tl._engine.from_bytes(conversation.dup_tokens()).tolist()
-
-    def test_two_turns_are_one_sequence(self):
-        c = GI.Conversation.new(self.model._model)
-        first = self.begin(c, self.prompt)
-        self.assertNotEqual(c.get_state(), GI.ConversationState.IDLE)
-        said = tl._engine.from_bytes(first.run(None).get_tokens_bytes()).tolist()
-        c.commit(first, 3)
-        self.assertEqual(self.tokens(c), said[:-1])
-        second = self.begin(c, [9, 10])
-        reply = tl._engine.from_bytes(second.run(None).get_tokens_bytes()).tolist()
-        self.assertEqual(said[:-1] + reply, self.model.generate(said[:-1] + [9, 10], max_tokens=4))
-        self.assertGreater(second.get_figures().cached_tokens, 0)
-        c.commit(second, 4)
-        self.assertTrue(c.truncate(1))
-        self.assertEqual(self.tokens(c), said[:-1] + reply[:3])
-
-    def test_abort_restores_and_drop_refuses(self):
-        c = GI.Conversation.new(self.model._model)
-        running = self.begin(c, self.prompt)
-        with self.assertRaises(tl._engine.GLib.Error):
-            self.begin(c, self.prompt, GI.PromptPolicy.DROP)
-        c.abort(running)
-        self.assertEqual((self.tokens(c), c.get_state()), ([], GI.ConversationState.IDLE))
-
-    def test_interrupt_waits_for_the_commit(self):
-        c = GI.Conversation.new(self.model._model)
-        running = self.begin(c, self.prompt, max_tokens=200)
-        running.step(None)
-        got = []
-        thread = threading.Thread(target=lambda: got.append(self.begin(c, [7], GI.PromptPolicy.INTERRUPT)))
-        thread.start()
-        n = 0
-        while True:
-            step, token = running.step(None)
-            if step == GI.Step.END:
-                break
-            n += 1
-        self.assertEqual(running.get_finish_reason(), GI.FinishReason.CANCELLED)
-        c.commit(running, n)
-        thread.join()
-        self.assertEqual(len(got), 1)
-        c.abort(got[0])
 
 
 if __name__ == "__main__":

@@ -7,9 +7,9 @@
 
 A thin layer over the GObject bindings of the engine (namespace TinyLoop).
 """
-from ._grammar import Grammar
+from ._grammar import Grammar, Matcher
 from ._model import Model, load
 from ._process import process_logits
 from ._tokenizer import Tokenizer
 
-__all__ = ["Grammar", "Model", "Tokenizer", "load", "process_logits"]
+__all__ = ["Grammar", "Matcher", "Model", "Tokenizer", "load", "process_logits"]

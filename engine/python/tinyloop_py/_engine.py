@@ -11,12 +11,22 @@ except ModuleNotFoundError:
     raise ImportError(f"tinyloop_py needs PyGObject, which {sys.executable} lacks; on Debian it is in python3-gi, for "
                       "/usr/bin/python3 and venvs made from it with --system-site-packages") from None
 
-_HERE = os.path.dirname(os.path.abspath(__file__))
-if os.path.isdir(os.path.join(_HERE, "lib")):       # a wheel brings library and typelib along
-    gi.require_version("GIRepository", "2.0")
+_LIBRARIES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "lib")
+
+
+def _prefer(folder):
+    """library and typelib are taken from `folder` before any other place"""
+    gi.require_version("GIRepository", "3.0" if gi.version_info >= (3, 51) else "2.0")
     from gi.repository import GIRepository
-    GIRepository.Repository.prepend_search_path(os.path.join(_HERE, "lib"))
-    GIRepository.Repository.prepend_library_path(os.path.join(_HERE, "lib"))
+    repository = GIRepository.Repository
+    if hasattr(repository, "dup_default"):      # girepository 2
+        repository = repository.dup_default()
+    repository.prepend_search_path(folder)
+    repository.prepend_library_path(folder)
+
+
+if os.path.isdir(_LIBRARIES):       # a wheel brings them along
+    _prefer(_LIBRARIES)
 try:
     gi.require_version("TinyLoop", "1.0")
 except ValueError:
@@ -25,9 +35,11 @@ except ValueError:
 import numpy as np                                                  # noqa: E402
 from gi.repository import Gio, GLib, TinyLoop                       # noqa: E402
 
-VALUE_ERRORS = (TinyLoop.Error.INVALID_ARGUMENT,)
-KV_MODES = {None: TinyLoop.KvPrecision.DEFAULT, "default": TinyLoop.KvPrecision.DEFAULT,
-            "fp16": TinyLoop.KvPrecision.FP16, "fp32": TinyLoop.KvPrecision.FP32}
+KV_MODES = {mode.value_nick: mode for _, mode in sorted(TinyLoop.KvPrecision.__enum_values__.items())}
+# the engine's error code: the exception, and what its message begins with in any case
+_RAISES = {TinyLoop.Error.INVALID_ARGUMENT: (ValueError, ""),
+           TinyLoop.Error.NO_MEMORY: (RuntimeError, "out of memory"),
+           TinyLoop.Error.LOOPS_MISMATCH: (RuntimeError, "loops mismatch")}
 
 
 @contextlib.contextmanager
@@ -36,10 +48,24 @@ def python_errors():
     try:
         yield
     except GLib.Error as error:
-        if error.domain != "tl-error-quark":
-            raise RuntimeError(error.message) from None
-        kind = ValueError if error.code in [int(code) for code in VALUE_ERRORS] else RuntimeError
-        raise kind(error.message) from None
+        kind, begins = RuntimeError, ""
+        if error.domain == "tl-error-quark":
+            kind, begins = _RAISES.get(TinyLoop.Error(error.code), (RuntimeError, ""))
+        message = error.message if begins in error.message else f"{begins}: {error.message}"
+        raise kind(message) from None
+
+
+class Wrapped:
+    """A class around an object of the engine, `_inner`. Those that only other calls make say so in `_made_by`."""
+
+    def __init__(self):
+        raise TypeError(f"{type(self).__name__} objects are made by {self._made_by}")
+
+    @classmethod
+    def _of(cls, inner):
+        self = cls.__new__(cls)
+        self._inner = inner
+        return self
 
 
 def text(name, value):
@@ -91,22 +117,28 @@ def scores_dict(scores):
     return {scores.get_name(i): to_numpy(scores.get_tensor(i)) for i in range(scores.get_n())}
 
 
-def _in_thread(call):
-    """call() in a thread of its own, waited for here, so that signal handlers run meanwhile"""
-    result = {}
+def _in_thread(call, cancellable):
+    """call(cancellable) in a thread of its own, waited for here, so that signal handlers run meanwhile"""
+    result, done = {}, threading.Event()
 
     def work():
         try:
-            result["value"] = call()
+            result["value"] = call(cancellable)
         except BaseException as error:      # handed to the caller's thread
             result["error"] = error
+        done.set()
 
     worker = threading.Thread(target=work, name="tinyloop", daemon=True)
-    worker.start()
-    worker.join()
-    with python_errors():
-        if "error" in result:
-            raise result["error"]
+    try:
+        worker.start()
+        done.wait()
+    except BaseException:                   # out of another signal's handler
+        cancellable.cancel()
+        if worker.ident is not None:
+            done.wait()
+        raise
+    if "error" in result:
+        raise result["error"]
     return result["value"]
 
 
@@ -124,7 +156,8 @@ def interruptible(call):
 
     signal.signal(signal.SIGINT, record)
     try:
-        return _in_thread(lambda: call(cancellable))
+        with python_errors():
+            return _in_thread(call, cancellable)
     finally:
         signal.signal(signal.SIGINT, handler)
         if interrupts:

@@ -1,25 +1,38 @@
 """Model: a checkpoint that generates and scores. Callbacks run on the caller's thread, between passes."""
 import json
 import os
-import time
 import warnings
 
-from ._config import make_config
-from ._engine import (TinyLoop, from_bytes, ids_array, interruptible, python_errors, scores_dict, text, to_bytes,
-                      to_numpy)
+from ._checks import integer
+from ._engine import TinyLoop, ids_array, interruptible, python_errors, scores_dict, text, to_bytes, to_numpy
+from ._parameters import GENERATE, GENERATE_FURTHER, LOOPS, SCORE_FURTHER, make_config, takes
+from ._run import run, stream
 from ._tokenizer import Tokenizer
+
+_scores = takes(LOOPS, further=SCORE_FURTHER)
 
 
 class Model:
-    """A loaded model. Use it in a `with` block, or call close()."""
+    """A loaded model, for any number of threads. Use it in a `with` block, or call close().
+
+    path: a .tinyloop file
+    max_seq_len: prompt and new ids at most; 0 is the checkpoint's, larger ones need rotary positions and warn
+    device: "cpu", or "reference" (slow, for comparison)
+    threads: 0 takes all processors the process may use
+    max_cache_bytes: of keys and values of everything that runs; 0 is no limit
+
+    Every method raises RuntimeError("model was closed") behind close(); ValueError for a parameter out of its range, for ids that
+    are no integers in [0, vocab_size), none at all or not one-dimensional; RuntimeError for more positions than max_seq_len
+    and when memory does not suffice ("out of memory: …"). Ids are anything numpy makes an integer array of.
+    """
 
     def __init__(self, path, max_seq_len=0, device="cpu", threads=0, max_cache_bytes=0):
-        if max_seq_len < 0 or threads < 0 or max_cache_bytes < 0:
-            raise ValueError("max_seq_len, threads and max_cache_bytes must not be negative")
-        self._model = TinyLoop.Model(path=text("path", os.fsdecode(path)), device=device, threads=threads,
-                                     max_cache_bytes=max_cache_bytes, max_seq_len=max_seq_len)
+        path = text("path", os.fsdecode(path))
+        whole = {"max_seq_len": integer(0)("max_seq_len", max_seq_len), "threads": integer(0)("threads", threads),
+                 "max_cache_bytes": integer(0, 2 ** 64 - 1)("max_cache_bytes", max_cache_bytes)}
+        self._model = TinyLoop.Model(path=path, device=text("device", device), **whole)
         interruptible(self._model.load)
-        own = json.loads(self._model.props.descriptor_json).get("dims", {}).get("max_seq_len") or 0
+        own = self._descriptor()["dims"].get("max_pos") or 0
         if own and max_seq_len > own:
             warnings.warn(f"max_seq_len {max_seq_len} is more than the {own} positions of the checkpoint", stacklevel=2)
 
@@ -30,124 +43,129 @@ class Model:
     def __exit__(self, *exc):
         self.close()
 
+    def __repr__(self):
+        p = self._model.props
+        return f"<tinyloop_py.Model {p.path}{', closed' if p.closed else ''}>"
+
     def close(self):
-        """Ends what runs in other threads (RuntimeError there) and gives the memory back."""
+        """Ends what runs in other threads (RuntimeError there) and gives the memory back. A second call does nothing."""
         self._model.close()
 
     def _check_open(self):
         if self._model.props.closed:
             raise RuntimeError("model was closed")
 
+    def _descriptor(self):
+        return json.loads(self._model.props.descriptor_json)
+
     def config(self):
-        """What the model is: dim, vocab_size, n_pre_blocks, default_loops, min_loops, max_loops, max_seq_len …"""
+        """What the model is, as a dict.
+
+        dim, vocab_size, n_heads, n_kv_heads, head_dim, max_seq_len; n_pre_blocks, n_loop_blocks, n_coda_blocks; default_loops,
+        min_loops, max_loops; family, device, vocab_hash, and the checkpoint's whole descriptor.
+        """
         self._check_open()
-        p = self._model.props
-        return {"dim": p.dim, "vocab_size": p.vocab_size, "n_pre_blocks": p.n_pre_blocks,
-                "default_loops": p.default_loops, "min_loops": p.min_loops, "max_loops": p.max_loops,
-                "max_seq_len": p.max_seq_len, "device": p.device, "vocab_hash": p.vocab_hash,
-                "descriptor": json.loads(p.descriptor_json)}
+        p, descriptor = self._model.props, self._descriptor()
+        dims, stacks = descriptor["dims"], descriptor["stacks"]
+        return {"dim": p.dim, "vocab_size": p.vocab_size, "n_heads": dims["n_heads"], "n_kv_heads": dims["n_kv_heads"],
+                "head_dim": dims["head_dim"], "max_seq_len": p.max_seq_len, "n_pre_blocks": p.n_pre_blocks,
+                "n_loop_blocks": stacks["loop"], "n_coda_blocks": stacks["coda"], "default_loops": p.default_loops,
+                "min_loops": p.min_loops, "max_loops": p.max_loops, "family": descriptor["family"], "device": p.device,
+                "vocab_hash": p.vocab_hash, "descriptor": descriptor}
 
     def vram_usage_mb(self):
-        """MiB of weights and cache, on whatever device"""
+        """MiB of weights and cache, on whatever device."""
         self._check_open()
         return self._model.props.memory_usage / 2 ** 20
 
     @property
     def max_seq_len(self):
+        """Prompt and new ids at most."""
         return self._model.props.max_seq_len
 
     @property
     def tokenizer(self):
-        """the checkpoint's Tokenizer, or None"""
+        """The checkpoint's Tokenizer, or None."""
         tokenizer = self._model.props.tokenizer
-        return Tokenizer(_tokenizer=tokenizer) if tokenizer else None
+        return Tokenizer._of(tokenizer) if tokenizer else None
 
     # --- generation ---
 
-    def _steps(self, prompt, parameters):
+    def _begin(self, prompt, parameters):
         self._check_open()
         config = make_config(**parameters)
         with python_errors():
             return self._model.begin(to_bytes(ids_array(prompt)), config)
 
-    def generate(self, prompt, max_tokens=64, loops=None, **parameters):
-        """Continues `prompt`; returns its ids and the generated ones as a list."""
-        steps = self._steps(prompt, dict(parameters, max_tokens=max_tokens, loops=loops))
-        with python_errors():
-            step = TinyLoop.Step.PASS
-            while step != TinyLoop.Step.END:
-                step, _ = steps.step(None)
-            return from_bytes(steps.finish().get_tokens_bytes()).tolist()
+    @takes(*GENERATE, further=GENERATE_FURTHER, lists_all=True)
+    def generate(self, prompt, **parameters):
+        """Continues `prompt`; returns its ids and the new ones as a list.
 
-    def generate_stream(self, prompt, on_token, max_tokens=64, loops=None, **parameters):
-        """Like generate(); calls on_token(id) for every token. False from it, or an exception, ends the run."""
-        began = time.perf_counter()
-        steps = self._steps(prompt, dict(parameters, max_tokens=max_tokens, loops=loops))
-        first = last = None
-        while True:
-            with python_errors():
-                step, token = steps.step(None)
-            if step == TinyLoop.Step.END:
-                break
-            if step != TinyLoop.Step.TOKEN:
-                continue
-            go_on = True if on_token is None else on_token(token.id)
-            last = time.perf_counter()
-            first = first or last
-            if go_on is False:
-                steps.stop(TinyLoop.FinishReason.CANCELLED)
-        result = steps.finish()
-        figures = result.get_figures()
-        return {"tokens": from_bytes(result.get_tokens_bytes()).tolist(), "prefill_ms": figures.prefill_ms,
-                "first_token_ms": (first - began) * 1e3 if first else 0.0,
-                "decode_steady_ms": (last - first) * 1e3 if first else 0.0,
-                "tokens_emitted": figures.tokens_emitted, "finish_reason": result.get_finish_reason().value_nick,
-                "text": result.get_text()}
+        A token is made from the logits in this order: penalties, grammar, temperature, top_k, top_p, min_p, draw.
+        """
+        return run(lambda: self._begin(prompt, parameters))["tokens"]
+
+    @takes(*GENERATE, further=GENERATE_FURTHER)
+    def generate_stream(self, prompt, on_token, **parameters):
+        """Like generate(), and calls on_token(id) on this thread for every new id; returns a dict.
+
+        False from on_token ends the run behind that token; an exception in it ends the run and comes out of this call.
+        None as on_token calls nothing. The dict: tokens, prompt and new ids; prefill_ms, the prompt's passes;
+        first_token_ms, from the call to the end of the first on_token; decode_steady_ms, from there to the end of the last;
+        tokens_emitted, the number of new ids; finish_reason: length, stop, eos, grammar-complete or cancelled; text of the
+        new ids, or None without a tokenizer. The parameters are those of generate().
+        """
+        return stream(lambda: self._begin(prompt, parameters), on_token)
 
     # --- scoring ---
 
-    def _score(self, call, tokens, loops, parameters):
+    def _score(self, call, tokens, parameters):
         self._check_open()
-        ids, config = to_bytes(ids_array(tokens, "tokens")), make_config(loops=loops, **parameters)
+        ids, config = to_bytes(ids_array(tokens, "tokens")), make_config(**parameters)
         return interruptible(lambda cancellable: call(ids, config, cancellable))
 
-    def score(self, tokens, loops=None, **parameters):
+    @takes(LOOPS, further=SCORE_FURTHER, lists_all=True)
+    def score(self, tokens, **parameters):
         """Logits of every position: float32 [T, V].
 
-        All score methods take `loops` (None = the model's default) and kv_mode, exact_activations, cache_window, state_seed,
-        chunk_size. ValueError: ids or parameters out of range; RuntimeError: more ids than max_seq_len, no memory, a closed
-        model. T is the number of tokens, V the vocabulary, L the loops, D the width.
+        T is the number of tokens, V the vocabulary, L the loops, D the width; arrays may outlive the model. All score methods
+        take the same parameters.
         """
-        return to_numpy(self._score(self._model.score_bytes, tokens, loops, parameters))
+        return to_numpy(self._score(self._model.score_bytes, tokens, parameters))
 
-    def score_last(self, tokens, loops=None, **parameters):
+    @_scores
+    def score_last(self, tokens, **parameters):
         """Logits of the last position: float32 [V]."""
-        return to_numpy(self._score(self._model.score_last_bytes, tokens, loops, parameters))
+        return to_numpy(self._score(self._model.score_last_bytes, tokens, parameters))
 
-    def score_logit_lens(self, tokens, loops=None, **parameters):
+    @_scores
+    def score_logit_lens(self, tokens, **parameters):
         """Logits after every loop: float32 [L, T, V]; entry l equals score(tokens, loops=l + 1) bit for bit."""
-        return to_numpy(self._score(self._model.score_logit_lens_bytes, tokens, loops, parameters))
+        return to_numpy(self._score(self._model.score_logit_lens_bytes, tokens, parameters))
 
-    def score_trajectory(self, tokens, loops=None, **parameters):
+    @_scores
+    def score_trajectory(self, tokens, **parameters):
         """Hidden states behind the embedding, each pre block and each loop: float32 [1 + n_pre_blocks + L, T, D]."""
-        return to_numpy(self._score(self._model.score_trajectory_bytes, tokens, loops, parameters))
+        return to_numpy(self._score(self._model.score_trajectory_bytes, tokens, parameters))
 
-    def score_with_uncertainty(self, tokens, loops=None, **parameters):
+    @_scores
+    def score_with_uncertainty(self, tokens, **parameters):
         """How much each further loop changes the prediction, as a dict of float32 arrays.
 
         logits [T, V] after the last loop; kl [T, L - 1], entry l is KL(after l + 2 loops || after l + 1 loops) in nats;
         uncertainty [T], the mean of a position's kl (0 when L is 1).
         """
-        return scores_dict(self._score(self._model.score_with_uncertainty_bytes, tokens, loops, parameters))
+        return scores_dict(self._score(self._model.score_with_uncertainty_bytes, tokens, parameters))
 
-    def score_with_consistency(self, tokens, loops=None, **parameters):
+    @_scores
+    def score_with_consistency(self, tokens, **parameters):
         """From which depth on the likeliest id stays the same, as a dict of arrays.
 
         logits float32 [T, V] after the last loop; argmax int32 [L, T], the likeliest id after every loop; stable_from int32
         [T], the fewest loops (1 to L) from which on it is the final one; consistent bool [T], whether it is so after every
         loop.
         """
-        return scores_dict(self._score(self._model.score_with_consistency_bytes, tokens, loops, parameters))
+        return scores_dict(self._score(self._model.score_with_consistency_bytes, tokens, parameters))
 
 
 load = Model

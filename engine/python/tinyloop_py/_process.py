@@ -1,18 +1,24 @@
 """process_logits: the processors of a generation on a caller's own logits."""
 import numpy as np
 
-from ._config import make_config
 from ._engine import GLib, TinyLoop, ids_array, python_errors, to_bytes, to_numpy
+from ._parameters import PROCESS, make_config, takes
 
 
-def process_logits(logits, history=(), grammar_mask=None, *, temperature=1.0, top_k=0, top_p=1.0, min_p=0.0,
-                   repetition_penalty=1.0):
-    """Probabilities (float32 [V]) that a token would be drawn from; 0 switches top_k off."""
+@takes(further=PROCESS, lists_all=True)
+def process_logits(logits, history=(), grammar_mask=None, **parameters):
+    """Probabilities that a token would be drawn from: float32 [V].
+
+    logits: V numbers; NaN among them is a RuntimeError, and so is a mask that leaves nothing
+    history: ids of prompt and output, for the repetition penalty
+    grammar_mask: V booleans, False forbids; Matcher.mask() gives one
+
+    In the order of generate(): penalty, mask, temperature, top_k, top_p, min_p. top_k 0 is off here.
+    """
     logits = np.ascontiguousarray(logits, dtype=np.float32)
     if logits.ndim != 1 or logits.size == 0:
-        raise ValueError(f"logits must have one dimension, not the shape {logits.shape}")
-    config = make_config(temperature=temperature, top_k=top_k, top_p=top_p, min_p=min_p,
-                         repetition_penalty=repetition_penalty, top_k_may_be_off=True)
+        raise ValueError(f"logits must be a one-dimensional array of at least one number, not of shape {logits.shape}")
+    config = make_config(top_k_may_be_off=True, **parameters)
     seen = to_bytes(ids_array(history, "history")) if len(history) else None
     mask = None
     if grammar_mask is not None:
