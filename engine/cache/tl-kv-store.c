@@ -56,8 +56,8 @@ tl_kv_store_estimate (TlKvStore *store, guint positions, guint loops, TlKvMode m
 {
   const TlProgram *p = store->backend->program;
   gsize pages = (positions + TL_PAGE_POSITIONS - 1) / TL_PAGE_POSITIONS;
-  return pages * (tl_backend_page_bytes (p, TL_GROUP_PRE, mode) + tl_backend_page_bytes (p, TL_GROUP_CODA, mode)
-                  + loops * tl_backend_page_bytes (p, TL_GROUP_LOOP, mode));
+  return pages * (tl_kv_page_bytes (p, TL_GROUP_PRE, mode) + tl_kv_page_bytes (p, TL_GROUP_CODA, mode)
+                  + loops * tl_kv_page_bytes (p, TL_GROUP_LOOP, mode));
 }
 
 gboolean

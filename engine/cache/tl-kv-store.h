@@ -6,6 +6,7 @@
 #pragma once
 
 #include "forward/tl-backend.h"
+#include "forward/tl-kv-layout.h"
 
 G_BEGIN_DECLS
 

@@ -28,11 +28,10 @@ model_name (TlBackend *backend)
 static gboolean
 check_mode (TlKvMode mode, GError **error)
 {
-  static const char *const names[] = { "fp16", "fp32", "int8", "int4", "h", "h-int8" };
-  if (mode == TL_KV_FP16 || mode == TL_KV_FP32)
+  if (mode <= TL_KV_INT8)
     return TRUE;
   g_set_error (error, TL_ERROR, TL_ERROR_UNSUPPORTED,
-    "tinyloop: kv-mode = %s is not implemented by this version; use fp16 or fp32", names[mode]);
+    "tinyloop: kv-mode = %s is not implemented by this version; use fp16, fp32 or int8", tl_kv_mode_name (mode));
   return FALSE;
 }
 

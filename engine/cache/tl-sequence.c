@@ -231,7 +231,7 @@ needs_page (TlKvSequence *seq, guint group, guint slot)
 static gsize
 group_bytes (TlKvSequence *seq, guint group)
 {
-  return tl_backend_page_bytes (tl_kv_store_backend (seq->store)->program, group, seq->table.mode);
+  return tl_kv_page_bytes (tl_kv_store_backend (seq->store)->program, group, seq->table.mode);
 }
 
 gboolean
@@ -279,22 +279,34 @@ tl_kv_sequence_commit (TlKvSequence *seq, guint position, guint32 token, guint d
   g_array_index (seq->depths, guint16, position) = d;
 }
 
+/* one position of all planes of a page */
+static void
+copy_position (TlBackend *backend, const TlKvLayout *l, guint n_planes, guint row, const guint8 *from, guint8 *to)
+{
+  for (guint plane = 0; plane < n_planes; plane++)
+    for (guint kind = 0; kind < l->n_kinds; kind++)
+      for (guint head = 0; head < l->n_heads; head++)
+        {
+          const TlTile *t = &l->tile[kind];
+          gsize at = tl_kv_tile_at (l, plane, kind, head), values = at + row * t->row_bytes;
+          gsize scales = at + tl_tile_row_scales_at (t, row), n_scales = tl_tile_row_scale_bytes (t);
+          backend->klass->memory_copy (backend, to + values, from + values, t->row_bytes);
+          if (n_scales)
+            backend->klass->memory_copy (backend, to + scales, from + scales, n_scales);
+        }
+}
+
 void
 tl_kv_sequence_fill_deeper (TlKvSequence *seq, guint position, guint depth)
 {
   TlBackend *backend = tl_kv_store_backend (seq->store);
-  const TlProgram *p = backend->program;
-  guint slot = position / TL_PAGE_POSITIONS;
-  gsize row = (gsize) p->head_dim * (seq->table.mode == TL_KV_FP32 ? 4 : 2);
+  TlKvLayout layout = tl_kv_layout (backend->program, tl_kv_open_mode (seq->table.mode));
+  guint slot = position / TL_PAGE_POSITIONS, n_planes = tl_program_n_planes (backend->program, TL_PLANES_LOOP);
   if (depth == 0 || group_bytes (seq, TL_GROUP_LOOP) == 0)
     return;
-  const char *from = seq->table.pages[TL_GROUP_LOOP + depth - 1][slot];
+  const guint8 *from = seq->table.pages[TL_GROUP_LOOP + depth - 1][slot];
   for (guint g = TL_GROUP_LOOP + depth; g < seq->table.n_groups; g++)
-    for (guint i = 0; i < tl_program_n_planes (p, TL_PLANES_LOOP) * 2 * p->n_kv_heads; i++)
-      {
-        gsize at = ((gsize) i * TL_PAGE_POSITIONS + position % TL_PAGE_POSITIONS) * row;
-        backend->klass->memory_copy (backend, (char *) seq->table.pages[g][slot] + at, from + at, row);
-      }
+    copy_position (backend, &layout, n_planes, position % TL_PAGE_POSITIONS, from, seq->table.pages[g][slot]);
 }
 
 void

@@ -5,46 +5,37 @@
  * operation is a lane of the scalar one, so the bits are the same: lanes beyond head_dim hold zeros, and an invisible position
  * in a vector of scores is minus infinity, whose exponential is an exact zero.
  */
-#include "cpu/tl-simd.h"
-#include "forward/tl-program.h"
+#include "cpu/tl-tile.h"
 
-#define PAGE 32u
+#define PAGE ((guint) TL_PAGE_POSITIONS)
 #define MAX_DIM TL_MAX_HEAD_DIM
 #define ALIGNED __attribute__ ((aligned (64)))
 #define PARTS (16 / LANES)      /* vectors of a position's 16 lanes */
 #define SHARED (LANES == 16 ? 4u : 2u)  /* heads that share one reading of V */
 
-static inline const guint8 *
-tile_of (const TlAttend *a, gsize offset, guint position)
+/* what a page of K or V is read from */
+typedef struct { const TlTile *form; const guint8 *data; } Tile;
+
+static inline Tile
+tile_of (const TlAttend *a, gboolean v, guint position)
 {
-  return (const guint8 *) a->pages[position / PAGE] + offset;
+  const TlAttendPages *p = position / PAGE < a->first_open ? &a->closed : &a->open;
+  return (Tile) { v ? &p->v : &p->k, (const guint8 *) p->pages[position / PAGE] + (v ? p->v_at : p->k_at) };
 }
 
 /* Positions begin … end - 1 of one page in F32: out [32][width], zeros beyond head_dim. next: what will be widened after
- * it, fetched meanwhile; or NULL */
+ * it, fetched meanwhile; its data may be NULL */
 static void
-widen (const TlAttend *a, gsize offset, guint begin, guint end, const guint8 *next, guint width, float *out)
+widen (const TlAttend *a, gboolean v, guint begin, guint end, Tile next, guint width, float *out)
 {
-  const guint8 *base = tile_of (a, offset, begin);
-  const guint row_bytes = a->head_dim * (a->half ? 2 : 4);
-  for (guint t = begin; t < end; t++)
+  const Tile tile = tile_of (a, v, begin);
+  for (guint t = begin % PAGE; t < begin % PAGE + (end - begin); t++)
     {
-      for (guint i = 0; next && i < row_bytes; i += 64)
-        _mm_prefetch ((const char *) next + t % PAGE * row_bytes + i, _MM_HINT_T0);
-      gsize at = (gsize) (t % PAGE) * a->head_dim;
-      float *row = out + (gsize) (t % PAGE) * width;
-      const guint16 *half = (const guint16 *) base + at;
-      guint i = 0;
-      if (!a->half)
-        memcpy (row, (const float *) base + at, a->head_dim * sizeof (float));
-      else
-        {
-          for (; i + LANES <= a->head_dim; i += LANES)
-            V (storeu_ps) (row + i, load_f16 (half + i));
-          for (; i < a->head_dim; i++)
-            row[i] = tl_f16_to_f32 (half[i]);
-        }
-      for (i = a->head_dim; i < width; i++)
+      for (guint i = 0; next.data && i < next.form->row_bytes; i += 64)
+        _mm_prefetch ((const char *) next.data + t * next.form->row_bytes + i, _MM_HINT_T0);
+      float *row = out + (gsize) t * width;
+      tile_row_to_f32 (tile.form, tile.data, t, row);
+      for (guint i = a->head_dim; i < width; i++)
         row[i] = 0.0f;
     }
 }
@@ -195,7 +186,7 @@ attend_heads (const TlAttend *a, guint first, guint n_heads, float *partial)
   for (guint from = begin, to; from < end; from = to)
     {
       to = MIN (end, (from / PAGE + 1) * PAGE);
-      widen (a, a->k_offset, from, to, to < end ? tile_of (a, a->k_offset, to) : tile_of (a, a->v_offset, begin), width, tile);
+      widen (a, FALSE, from, to, to < end ? tile_of (a, FALSE, to) : tile_of (a, TRUE, begin), width, tile);
       for (guint r = 0; r < a->n_rows; r++)
         {
           guint last = MIN (to, a->end[r]);
@@ -219,7 +210,7 @@ attend_heads (const TlAttend *a, guint first, guint n_heads, float *partial)
   for (guint from = begin, to; from < end; from = to)
     {
       to = MIN (end, (from / PAGE + 1) * PAGE);
-      widen (a, a->v_offset, from, to, to < end ? tile_of (a, a->v_offset, to) : NULL, width, tile);
+      widen (a, TRUE, from, to, to < end ? tile_of (a, TRUE, to) : (Tile) { NULL, NULL }, width, tile);
       for (guint r = 0; r < a->n_rows; r++)
         {
           guint t = MAX (from, a->begin[r]), last = MIN (to, a->end[r]);

@@ -4,24 +4,22 @@
  * as one fmaf chain per channel in order of positions. Rows and heads are independent of one another. Invisible positions
  * execute nothing. tl-attend-simd.c gives the same bits.
  */
-#include "cpu/tl-kernels-private.h"
-#include "forward/tl-program.h"
+#include "cpu/tl-tile.h"
 
-#define PAGE 32u
 #define MAX_DIM TL_MAX_HEAD_DIM
 
 /* a row of K or V in F32: itself, or widened into `buffer` */
 static inline const float *
-row_f32 (const TlAttend *a, gsize offset, guint position, float *buffer)
+row_f32 (const TlAttend *a, gboolean v, guint position, float *buffer)
 {
-  const guint8 *base = (const guint8 *) a->pages[position / PAGE] + offset;
-  guint at = position % PAGE * a->head_dim;
-  if (!a->half)
-    return (const float *) base + at;
+  guint page = position / TL_PAGE_POSITIONS, at = position % TL_PAGE_POSITIONS;
+  const TlAttendPages *p = page < a->first_open ? &a->closed : &a->open;
+  const TlTile *tile = v ? &p->v : &p->k;
+  const guint8 *data = (const guint8 *) p->pages[page] + (v ? p->v_at : p->k_at);
+  if (tile->form == TL_TILE_F32)
+    return (const float *) (data + at * tile->row_bytes);
 
-  const guint16 *row = (const guint16 *) base + at;
-  for (guint i = 0; i < a->head_dim; i++)
-    buffer[i] = tl_f16_to_f32 (row[i]);
+  tile_row_to_f32 (tile, data, at, buffer);
   return buffer;
 }
 
@@ -59,7 +57,7 @@ attend_head (const TlAttend *a, guint row, const float *q, float *partial)
 
   for (guint t = 0; t < n; t++)
     {
-      float s = dot (q, row_f32 (a, a->k_offset, begin + t, buffer), dim) * a->scale;
+      float s = dot (q, row_f32 (a, FALSE, begin + t, buffer), dim) * a->scale;
       score[t] = a->softcap != 0.0f ? tl_softcapf (s, a->softcap) : s;
       maximum = score[t] > maximum ? score[t] : maximum;
     }
@@ -71,7 +69,7 @@ attend_head (const TlAttend *a, guint row, const float *q, float *partial)
     acc[c] = 0.0f;
   for (guint t = 0; t < n; t++)
     {
-      const float *v = row_f32 (a, a->v_offset, begin + t, buffer);
+      const float *v = row_f32 (a, TRUE, begin + t, buffer);
       for (guint c = 0; c < dim; c++)
         acc[c] = fmaf (score[t], v[c], acc[c]);
     }

@@ -605,6 +605,8 @@ cpu_prepare (TlProgram *program, const TlBackendOptions *options, GError **error
   cpu->base.options = *options;
   cpu->n_q = program->n_heads / program->n_kv_heads;
   cpu->attend_rows = MAX (1, TL_ATTEND_QUERIES / cpu->n_q);
+  for (TlKvMode mode = 0; mode < TL_N_KV_MODES; mode++)
+    cpu->layout[mode] = tl_kv_layout (program, mode);
   for (guint b = TL_BUFFER_H; b < TL_N_BUFFERS; b++)
     {
       cpu->width[b] = tl_program_buffer_width (program, b);

@@ -15,11 +15,11 @@ group_of (Pass *pass, const TlOp *op, const TlRow *row)
   return pass->batch->tables[row->sequence]->pages[group];
 }
 
-/* elements from a page's start to [plane][which][head] */
-static gsize
-plane_offset (const TlProgram *p, const TlOp *op, guint which, guint head)
+/* of the pages that a row is written to */
+static const TlKvLayout *
+layout_of (Pass *pass, const TlRow *row)
 {
-  return ((gsize) (op->plane * 2 + which) * p->n_kv_heads + head) * TL_PAGE_POSITIONS * p->head_dim;
+  return &pass->cpu->layout[tl_kv_open_mode (pass->batch->tables[row->sequence]->mode)];
 }
 
 static void
@@ -42,16 +42,6 @@ prepare_heads (Cpu *cpu, const TlOp *op, guint row, float *x, guint n_heads, con
     }
 }
 
-static void
-store_row (Cpu *cpu, gboolean fp32, gpointer page, gsize at, const float *x)
-{
-  guint n = cpu->base.program->head_dim;
-  if (fp32)
-    memcpy ((float *) page + at, x, n * sizeof (float));
-  else
-    cpu->kernels->to_half (x, n, (guint16 *) page + at);
-}
-
 void
 tl_cpu_prepare_queries (Cpu *cpu, const TlOp *op, guint r, guint first, guint n, float *x)
 {
@@ -70,14 +60,12 @@ tl_cpu_append_heads (Pass *pass, const TlOp *op, guint r, guint first, guint n)
   prepare_heads (cpu, op, r, k + k_at, n, &op->k_norm,
     op->qk_bias ? op->qk_bias + p->n_heads * p->head_dim + k_at : NULL);
 
-  gpointer page = group_of (pass, op, row)[row->position / TL_PAGE_POSITIONS];
-  gboolean fp32 = pass->batch->tables[row->sequence]->mode == TL_KV_FP32;
-  gsize in_page = (gsize) (row->position % TL_PAGE_POSITIONS) * p->head_dim;
+  const TlKvLayout *l = layout_of (pass, row);
+  guint8 *page = group_of (pass, op, row)[row->position / TL_PAGE_POSITIONS];
   for (guint h = first; h < first + n; h++)
-    {
-      store_row (cpu, fp32, page, plane_offset (p, op, 0, h) + in_page, k + h * p->head_dim);
-      store_row (cpu, fp32, page, plane_offset (p, op, 1, h) + in_page, v + h * p->head_dim);
-    }
+    for (guint kind = 0; kind < 2; kind++)
+      cpu->kernels->encode_row (&l->tile[kind], page + tl_kv_tile_at (l, op->plane, kind, h),
+        row->position % TL_PAGE_POSITIONS, (kind ? v : k) + h * p->head_dim);
 }
 
 /* how many of the rows from the first on attend to the same pages, at most `most` */
@@ -129,6 +117,13 @@ append_for_split (Pass *pass, guint id, const Together *t, guint kv_head, guint 
     }
 }
 
+static TlAttendPages
+pages_of (const TlKvLayout *l, gpointer const *pages, const TlOp *op, guint kv_head)
+{
+  return (TlAttendPages) { pages, l->tile[0], l->tile[1], tl_kv_tile_at (l, op->plane, 0, kv_head),
+    tl_kv_tile_at (l, op->plane, 1, kv_head) };
+}
+
 /* one split of one kv head: partial [n][split_floats ()] */
 static void
 attend_split (Pass *pass, guint id, const Together *t, guint kv_head, guint split, float *partial)
@@ -136,11 +131,9 @@ attend_split (Pass *pass, guint id, const Together *t, guint kv_head, guint spli
   Cpu *cpu = pass->cpu;
   const TlProgram *p = cpu->base.program;
   const TlRow *first_row = &pass->batch->rows[t->rows[0]];
-  gboolean half = pass->batch->tables[first_row->sequence]->mode == TL_KV_FP16;
-  gsize element = half ? 2 : 4, width = (gsize) cpu->n_q * p->head_dim;
+  gsize width = (gsize) cpu->n_q * p->head_dim;
   TlAttend a = { .head_dim = p->head_dim, .n_q = cpu->n_q, .n_rows = t->n, .scale = p->attn_scale, .softcap = t->op->softcap,
-    .half = half, .pages = group_of (pass, t->op, first_row),
-    .k_offset = plane_offset (p, t->op, 0, kv_head) * element, .v_offset = plane_offset (p, t->op, 1, kv_head) * element };
+    .open = pages_of (layout_of (pass, first_row), group_of (pass, t->op, first_row), t->op, kv_head) };
 
   if (t->append)
     append_for_split (pass, id, t, kv_head, split);

@@ -37,6 +37,7 @@ typedef struct
   const TlKernels *kernels;
   guint n_workers, capacity, max_splits, max_width;
   guint n_q, attend_rows;       /* query heads per kv head; rows that attend together at most */
+  TlKvLayout layout[TL_N_KV_MODES];
   TlPackedMatrix *packed[4];    /* by list, [op][3]; fill shares those of body */
   gpointer slab;                /* all of them, one after another in the order of their use */
   gsize slab_size, packed_bytes;

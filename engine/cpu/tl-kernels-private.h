@@ -119,6 +119,9 @@ tl_packed_element (const TlPackedMatrix *p, const guint8 *block, guint lane, gui
   void tl_softcap_##suffix (float *x, guint n, float cap); \
   void tl_rope_##suffix (float *x, const float *cosine, const float *sine, guint rope_dims, gboolean interleaved); \
   void tl_to_half_##suffix (const float *x, guint n, guint16 *out); \
+  void tl_encode_row_##suffix (const TlTile *t, gpointer tile, guint at, const float *x); \
+  void tl_decode_row_##suffix (const TlTile *t, gconstpointer tile, guint at, float *out); \
+  void tl_close_tile_##suffix (const TlTile *t, const guint16 *half, gpointer tile); \
   void tl_attend_split_##suffix (const TlAttend *a, float *partial); \
   void tl_attend_combine_##suffix (const float *partial, guint n_splits, gsize split_stride, guint n_q, guint head_dim, \
     float *out); \

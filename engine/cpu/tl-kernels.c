@@ -7,7 +7,9 @@
   .rms_norm = tl_rms_norm_##vector_, .layer_norm = tl_layer_norm_##vector_, .add = tl_add_##vector_, \
   .swiglu = tl_swiglu_##vector_, .geglu_tanh = tl_geglu_tanh_##vector_, .gelu_erf = tl_gelu_erf_##vector_, \
   .gelu_tanh = tl_gelu_tanh_##vector_, .relu2 = tl_relu2_##vector_, .softcap = tl_softcap_##vector_, \
-  .rope = tl_rope_##vector_, .to_half = tl_to_half_##vector_, .attend_split = tl_attend_split_##vector_, \
+  .rope = tl_rope_##vector_, .to_half = tl_to_half_##vector_, \
+  .encode_row = tl_encode_row_##vector_, .decode_row = tl_decode_row_##vector_, .close_tile = tl_close_tile_##vector_, \
+  .attend_split = tl_attend_split_##vector_, \
   .attend_combine = tl_attend_combine_##vector_, .argmax = tl_argmax_##vector_, .name = name_ }
 
 static const TlKernels tables[] = {

@@ -8,6 +8,7 @@
 
 #include "cpu/tl-isa.h"
 #include "cpu/tl-packed.h"
+#include "forward/tl-kv-layout.h"
 
 G_BEGIN_DECLS
 
@@ -18,9 +19,11 @@ G_BEGIN_DECLS
 /* rows times query heads of one call; a single row may have more heads */
 #define TL_ATTEND_QUERIES 32
 
+/* Tiles of K and V of one plane and kv head: of position p in pages[p / 32], at bytes from the page's start */
+typedef struct { gpointer const *pages; TlTile k, v; gsize k_at, v_at; } TlAttendPages;
+
 /* One split of one kv head, for rows of one sequence: row r sees positions begin[r] … end[r] - 1, all in the same split of
- * 256; a row with begin >= end takes no part. A page holds 32 positions; K of position p starts
- * k_offset + (p % 32) * head_dim * element size bytes into pages[p / 32]: rows of head_dim elements, position after position. */
+ * 256; a row with begin >= end takes no part. */
 typedef struct
 {
   guint head_dim;
@@ -29,9 +32,8 @@ typedef struct
   const float *q[TL_ATTEND_QUERIES];    /* by row: [n_q][head_dim] */
   guint begin[TL_ATTEND_QUERIES], end[TL_ATTEND_QUERIES];
   float scale, softcap;         /* score = softcap (q·k * scale); softcap 0 = none */
-  gboolean half;                /* K and V are F16, else F32 */
-  const gpointer *pages;
-  gsize k_offset, v_offset;     /* bytes, of this plane and kv head */
+  TlAttendPages open, closed;   /* closed: read before page `first_open`, unused when that is 0 */
+  guint first_open;
 } TlAttend;
 
 typedef struct
@@ -71,6 +73,10 @@ typedef struct
 
   /* F32 to F16, nearest even, overflow saturates (a row of K or V into a page) */
   void (*to_half) (const float *x, guint n, guint16 *out);
+  /* row `at` of a tile: stored (all forms but INT4), read back; and a whole INT4 tile from F16 rows. x, out: [dim] */
+  void (*encode_row) (const TlTile *t, gpointer tile, guint at, const float *x);
+  void (*decode_row) (const TlTile *t, gconstpointer tile, guint at, float *out);
+  void (*close_tile) (const TlTile *t, const guint16 *half, gpointer tile);
 
   /* partial [n_rows][n_q][TL_PARTIAL_STRIDE (head_dim)] */
   void (*attend_split) (const TlAttend *a, float *partial);

@@ -1,4 +1,4 @@
-/* forward/tl-backend.c — calls through the backend's class, and sizes that every backend shares. */
+/* forward/tl-backend.c — calls through the backend's class. */
 #include "forward/tl-backend.h"
 
 TlBackend *
@@ -45,13 +45,4 @@ void
 tl_backend_state_write (TlBackend *backend, TlStates *states, guint slot, TlStatePart part, const float *in)
 {
   backend->klass->state_write (backend, states, slot, part, in);
-}
-
-gsize
-tl_backend_page_bytes (const TlProgram *program, guint group, TlKvMode mode)
-{
-  TlPlanes planes = group == TL_GROUP_PRE ? TL_PLANES_PRE : group == TL_GROUP_CODA ? TL_PLANES_CODA : TL_PLANES_LOOP;
-  gsize element = mode == TL_KV_FP32 ? 4 : 2;
-  return (gsize) tl_program_n_planes (program, planes) * 2 * program->n_kv_heads * TL_PAGE_POSITIONS * program->head_dim
-         * element;
 }

@@ -76,6 +76,8 @@ struct _TlBackendClass
   gpointer (*memory_alloc) (TlBackend *backend, gsize size);
   void (*memory_free) (TlBackend *backend, gpointer memory, gsize size);
   void (*memory_copy) (TlBackend *backend, gpointer to, gconstpointer from, gsize size);
+  /* the int4 image of a full fp16 page of a plane group */
+  void (*close_page) (TlBackend *backend, guint group, gconstpointer page, gpointer image);
 
   gsize (*weights_bytes) (TlBackend *backend);  /* resident, after packing */
   char *(*device_info) (TlBackend *backend);    /* one line; transfer full */
@@ -90,9 +92,6 @@ TlStates *tl_backend_states_new (TlBackend *backend, guint n_slots, GError **err
 void tl_backend_states_free (TlBackend *backend, TlStates *states);
 void tl_backend_state_read (TlBackend *backend, TlStates *states, guint slot, TlStatePart part, float *out);
 void tl_backend_state_write (TlBackend *backend, TlStates *states, guint slot, TlStatePart part, const float *in);
-
-/* bytes of one page of a plane group in a mode; 0 for a group without planes */
-gsize tl_backend_page_bytes (const TlProgram *program, guint group, TlKvMode mode);
 
 G_DEFINE_AUTOPTR_CLEANUP_FUNC (TlBackend, tl_backend_free)
 

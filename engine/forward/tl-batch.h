@@ -12,19 +12,29 @@ G_BEGIN_DECLS
 
 #define TL_PAGE_POSITIONS 32
 
-/* How K and V are stored. FP16 and FP32 are implemented; the others are reserved and refused by name. */
-typedef enum { TL_KV_FP16, TL_KV_FP32, TL_KV_INT8, TL_KV_INT4, TL_KV_H, TL_KV_H_INT8 } TlKvMode;
+/* How K and V are stored (tl-kv-layout.h) */
+typedef enum
+{
+  TL_KV_FP16,
+  TL_KV_FP32,
+  TL_KV_INT8,                   /* a scale per head and token */
+  TL_KV_INT4,                   /* a row reads its own page as fp16 and earlier ones as int4: K per channel, V per token */
+  TL_KV_H,                      /* the attention input instead of K and V, fp16 */
+  TL_KV_H_INT8,                 /* the same, a scale per 64 channels */
+  TL_N_KV_MODES
+} TlKvMode;
 
 /* Index of a plane group in a page table: the loop groups come last, because they grow with depth. */
 enum { TL_GROUP_PRE = 0, TL_GROUP_CODA = 1, TL_GROUP_LOOP = 2 };        /* loop l: TL_GROUP_LOOP + l */
 
-/* One sequence's pages: pages[group][position / 32]; absent groups and freed pages are NULL.
- * A page is [plane][K, then V][kv head][32 * head_dim] elements of the mode's dtype, 64-byte aligned. */
+/* One sequence's pages: pages[group][position / 32], 64-byte aligned; absent groups and freed pages are NULL. Rows are written
+ * to `pages`. int4: images[group][position / 32] are the closed forms of earlier pages. Where both forms of a full page stand
+ * and a row of a later page reads it, the backend makes the image anew from the page before anybody attends. */
 typedef struct
 {
   TlKvMode mode;
   guint n_groups;
-  gpointer **pages;
+  gpointer **pages, **images;
 } TlPageTable;
 
 typedef struct _TlStates TlStates;      /* row states of a backend: H (and E) by slot; see tl-backend.h */

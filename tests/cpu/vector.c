@@ -132,25 +132,112 @@ test_argmax_prefers_the_lowest_index (void)
       }
 }
 
-typedef struct { gpointer pages[32]; float *k, *v; guint dim; gboolean half; } Cache;
+/* --- stored rows --- */
+
+#define PAGES 32
+
+/* K and V of one kv head, in pages as a mode keeps them, and in F32 as they are read: open [positions][dim] where a row stands
+ * in its own page, else closed */
+typedef struct
+{
+  TlKvMode mode;
+  guint dim, positions;
+  TlKvLayout open_layout, closed_layout;
+  gpointer open[PAGES], closed[PAGES];
+  float *values[2], *closed_values[2];
+} Cache;
+
+static float
+half_of (float x)
+{
+  return tl_f16_to_f32 (tl_f32_to_f16_saturate (x));
+}
+
+/* n values that lie `step` apart, as `form` gives them back */
+static void
+round_trip (TlTileForm form, const float *x, guint n, guint step, float *out)
+{
+  float least = INFINITY, most = -INFINITY;
+  for (guint i = 0; i < n; i++)
+    {
+      least = fminf (least, x[i * step]);
+      most = fmaxf (most, x[i * step]);
+    }
+  float eighth = half_of (fmaxf (most, -least) / 127), quarter = half_of ((most - least) / 15);
+  least = half_of (least);
+  for (guint i = 0; i < n; i++)
+    {
+      float v = x[i * step];
+      if (form == TL_TILE_F16)
+        v = half_of (v);
+      else if (form == TL_TILE_INT8)
+        v = eighth == 0 ? 0 : eighth * fmaxf (-127, fminf (127, rintf (v / eighth))) + 0.0f;
+      else if (form != TL_TILE_F32)
+        v = fmaf (quarter, quarter == 0 ? 0 : fmaxf (0, fminf (15, rintf ((v - least) / quarter))), least);
+      out[i * step] = v;
+    }
+}
+
+/* a page's rows by the rule */
+static void
+rule (const TlTile *t, const float *x, float *out)
+{
+  for (guint c = 0; t->form == TL_TILE_INT4_COLUMNS && c < t->dim; c++)
+    round_trip (t->form, x + c, TL_PAGE_POSITIONS, t->dim, out + c);
+  for (guint r = 0; t->form != TL_TILE_INT4_COLUMNS && r < TL_PAGE_POSITIONS; r++)
+    for (guint c = 0; c < t->dim; c += t->group)
+      round_trip (t->form, x + r * t->dim + c, MIN (t->group, t->dim - c), 1, out + r * t->dim + c);
+}
+
+/* rows as the kernels write and read them: the same bytes on every set, the values of the rule */
+static void
+store_page (const TlTile *t, const float *x, guint8 *tile, float *out)
+{
+  g_autofree float *want = g_new (float, TL_PAGE_POSITIONS * t->dim);
+  rule (t, x, want);
+  for (guint isa = 0; isa < TL_N_ISA; isa++)
+    if (tl_kernels_for (isa))
+      {
+        const TlKernels *k = tl_kernels_for (isa);
+        g_autofree guint8 *mine = g_malloc0 (t->bytes);
+        g_autofree guint16 *half = g_new (guint16, TL_PAGE_POSITIONS * t->dim);
+        gboolean closed = t->form == TL_TILE_INT4_ROWS || t->form == TL_TILE_INT4_COLUMNS;
+        for (guint i = 0; i < TL_PAGE_POSITIONS * t->dim; i++)
+          half[i] = tl_f32_to_f16 (x[i]);
+        if (closed)
+          k->close_tile (t, half, mine);
+        for (guint r = 0; !closed && r < TL_PAGE_POSITIONS; r++)
+          k->encode_row (t, mine, r, x + r * t->dim);
+        if (isa == TL_ISA_SCALAR)
+          memcpy (tile, mine, t->bytes);
+        g_assert_cmpmem (mine, t->bytes, tile, t->bytes);
+        for (guint r = 0; r < TL_PAGE_POSITIONS; r++)
+          k->decode_row (t, tile, r, out + r * t->dim);
+        g_assert_cmpmem (out, TL_PAGE_POSITIONS * t->dim * 4, want, TL_PAGE_POSITIONS * t->dim * 4);
+      }
+}
 
 static Cache
-cache_new (GRand *rand, guint dim, guint positions, gboolean half)
+cache_new (GRand *rand, guint dim, guint positions, TlKvMode mode)
 {
-  Cache c = { .dim = dim, .half = half, .k = g_new (float, positions * dim), .v = g_new (float, positions * dim) };
-  guint size = half ? 2 : 4;
-  for (guint p = 0; p < positions; p++)
+  Cache c = { .mode = mode, .dim = dim, .positions = positions,
+    .open_layout = tl_kv_layout_of_dims (tl_kv_open_mode (mode), 1, dim, dim),
+    .closed_layout = tl_kv_layout_of_dims (mode, 1, dim, dim) };
+  gsize page = TL_PAGE_POSITIONS * dim, n = (positions + TL_PAGE_POSITIONS - 1) / TL_PAGE_POSITIONS;
+  g_autofree float *x = g_new (float, page);
+  for (guint kind = 0; kind < 2; kind++)
     {
-      if (p % 32 == 0)                  /* K, then V */
-        c.pages[p / 32] = g_malloc0 (64 * dim * size);
-      for (guint i = 0; i < dim; i++)
+      c.values[kind] = g_new (float, n * page);
+      c.closed_values[kind] = g_new (float, n * page);
+      for (guint s = 0; s < n; s++)
         {
-          float k = g_rand_double_range (rand, -1, 1), v = g_rand_double_range (rand, -1, 1);
-          gsize at = p % 32 * dim + i;
-          put (c.pages[p / 32], half ? TL_F16 : TL_F32, at, k);
-          put (c.pages[p / 32], half ? TL_F16 : TL_F32, at + 32 * dim, v);
-          c.k[p * dim + i] = half ? tl_f16_to_f32 (tl_f32_to_f16 (k)) : k;
-          c.v[p * dim + i] = half ? tl_f16_to_f32 (tl_f32_to_f16 (v)) : v;
+          random_values (rand, x, page, 1);
+          memset (x, 0, dim * (s % 2) * sizeof (float));        /* a row of zeros */
+          if (kind == 0)
+            c.open[s] = g_malloc0 (c.open_layout.plane_bytes), c.closed[s] = g_malloc0 (c.closed_layout.plane_bytes);
+          store_page (&c.open_layout.tile[kind], x, (guint8 *) c.open[s] + c.open_layout.at[kind], c.values[kind] + s * page);
+          store_page (&c.closed_layout.tile[kind], c.values[kind] + s * page, (guint8 *) c.closed[s] + c.closed_layout.at[kind],
+            c.closed_values[kind] + s * page);
         }
     }
   return c;
@@ -159,11 +246,47 @@ cache_new (GRand *rand, guint dim, guint positions, gboolean half)
 static void
 cache_clear (Cache *c)
 {
-  for (guint i = 0; i < 32; i++)
-    g_free (c->pages[i]);
-  g_free (c->k);
-  g_free (c->v);
+  for (guint i = 0; i < PAGES; i++)
+    {
+      g_free (c->open[i]);
+      g_free (c->closed[i]);
+    }
+  for (guint kind = 0; kind < 2; kind++)
+    {
+      g_free (c->values[kind]);
+      g_free (c->closed_values[kind]);
+    }
 }
+
+static TlAttendPages
+pages_of (const TlKvLayout *l, gpointer const *pages)
+{
+  return (TlAttendPages) { pages, l->tile[0], l->tile[1], l->at[0], l->at[1] };
+}
+
+static void
+test_stored_rows_keep_what_is_no_number (void)
+{
+  const TlKernels *k = tl_kernels_for (TL_ISA_SCALAR);
+  float x[TL_PAGE_POSITIONS * 24], out[24];
+  for (TlKvMode mode = 0; mode <= TL_KV_INT8; mode++)
+    {
+      TlTile t = tl_kv_layout_of_dims (mode, 1, 24, 24).tile[0];
+      g_autofree guint8 *tile = g_malloc0 (t.bytes);
+      memset (x, 0, sizeof x);
+      x[7] = NAN;
+      x[8] = INFINITY;
+      k->encode_row (&t, tile, 3, x);
+      k->decode_row (&t, tile, 3, out);
+      g_assert_true (isnan (out[7]));
+      x[7] = 1;
+      k->encode_row (&t, tile, 3, x);
+      k->decode_row (&t, tile, 3, out);
+      g_assert_true (mode == TL_KV_FP32 ? isinf (out[8]) : out[8] >= 65504 && isfinite (out[8]));
+    }
+}
+
+/* --- attention --- */
 
 /* rows attend together: row r has n_q heads and sees begin … end - 1 + r; q and out are [n_rows][n_q][dim] */
 static void
@@ -172,8 +295,9 @@ attend_rows (const TlKernels *k, const Cache *c, const float *q, guint n_rows, g
 {
   gsize row = n_q * TL_PARTIAL_STRIDE (c->dim), stride = n_rows * row;
   g_autofree float *partial = g_new0 (float, 4 * stride);
-  TlAttend a = { .head_dim = c->dim, .n_q = n_q, .n_rows = n_rows, .scale = 0.25f, .softcap = softcap, .half = c->half,
-    .pages = c->pages, .v_offset = 32 * c->dim * (c->half ? 2 : 4) };
+  TlAttend a = { .head_dim = c->dim, .n_q = n_q, .n_rows = n_rows, .scale = 0.25f, .softcap = softcap,
+    .open = pages_of (&c->open_layout, c->open), .closed = pages_of (&c->closed_layout, c->closed),
+    .first_open = tl_kv_open_mode (c->mode) == c->mode ? 0 : (end - 1) / TL_PAGE_POSITIONS };
   guint from = begin / 256, n_splits = (end + n_rows - 2) / 256 + 1 - from;
   for (guint s = 0; s < n_splits; s++)
     {
@@ -199,18 +323,21 @@ attend (const TlKernels *k, const Cache *c, const float *q, guint n_q, guint beg
 static void
 check_attention_definition (const Cache *c, const float *q, guint n_q, guint begin, guint end, const float *out)
 {
+  guint own = (end - 1) / TL_PAGE_POSITIONS * TL_PAGE_POSITIONS;
   for (guint h = 0; h < n_q; h++)
     {
       double total = 0, acc[128] = { 0 };
       for (guint p = begin; p < end; p++)
         {
           double s = 0;
+          const float *key = (p < own ? c->closed_values : c->values)[0] + p * c->dim;
+          const float *value = (p < own ? c->closed_values : c->values)[1] + p * c->dim;
           for (guint i = 0; i < c->dim; i++)
-            s += (double) q[h * c->dim + i] * c->k[p * c->dim + i];
+            s += (double) q[h * c->dim + i] * key[i];
           double e = exp (s * 0.25);
           total += e;
           for (guint i = 0; i < c->dim; i++)
-            acc[i] += e * c->v[p * c->dim + i];
+            acc[i] += e * value[i];
         }
       for (guint i = 0; i < c->dim; i++)
         g_assert_cmpfloat_with_epsilon (out[h * c->dim + i], acc[i] / total, 2e-5);
@@ -222,10 +349,10 @@ test_attention (gconstpointer data)
 {
   static const guint contexts[] = { 1, 31, 32, 33, 255, 256, 257, 700 };
   guint dim = GPOINTER_TO_UINT (data);
-  for (guint half = 0; half < 2; half++)
+  for (TlKvMode mode = 0; mode <= TL_KV_INT4; mode++)
     {
       g_autoptr (GRand) rand = g_rand_new_with_seed (dim);
-      Cache c = cache_new (rand, dim, N, half);
+      Cache c = cache_new (rand, dim, N, mode);
       float q[11 * 128], expected[11 * 128], out[11 * 128], one[128], rows[30 * 128], rows_out[30 * 128];
       random_values (rand, rows, 30 * 128, 2);
       random_values (rand, q, 11 * 128, 2);
@@ -245,7 +372,7 @@ test_attention (gconstpointer data)
                 }
             if (n_q == 3)               /* rows together, each as if alone */
               for (guint isa = 0; isa < TL_N_ISA; isa++)
-                if (tl_kernels_for (isa) && end + 9 <= N)
+                if (tl_kernels_for (isa) && end + 9 <= N && (mode != TL_KV_INT4 || (end - 1) / 32 == (end + 8) / 32))
                   {
                     attend_rows (tl_kernels_for (isa), &c, rows, 10, 3, begin, end, softcap, rows_out);
                     for (guint r = 0; r < 10; r++)
@@ -270,6 +397,7 @@ main (int argc, char **argv)
   g_test_add_func ("/cpu/vector/quantise", test_quantised_rows_follow_the_rule);
   g_test_add_func ("/cpu/vector/norm", test_norm_is_the_definition);
   g_test_add_func ("/cpu/vector/argmax", test_argmax_prefers_the_lowest_index);
+  g_test_add_func ("/cpu/vector/not-a-number", test_stored_rows_keep_what_is_no_number);
   for (guint i = 0; i < G_N_ELEMENTS (dims); i++)
     {
       g_autofree char *path = g_strdup_printf ("/cpu/attention/head-dim-%u", dims[i]);
