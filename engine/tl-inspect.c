@@ -3,6 +3,7 @@
 
 #include <json-glib/json-glib.h>
 
+#include "forward/tl-kv-layout.h"
 #include "model/tl-descriptor-json.h"
 #include "model/tl-weights.h"
 #include "tl-convert.h"
@@ -32,15 +33,6 @@ count_bytes (TlCheckpoint *c)
   return b;
 }
 
-/* bytes of K and V that one token adds at the default loops, F16 */
-static guint64
-cache_bytes (const TlDescriptor *d)
-{
-  guint64 planes = d->n_blocks[TL_STACK_PRE] + (guint64) d->n_blocks[TL_STACK_LOOP] * d->loops_default
-      + d->n_blocks[TL_STACK_CODA];
-  return planes * 2 * d->n_kv_heads * d->head_dim * 2;
-}
-
 static char *
 as_json (TlCheckpoint *c, const Bytes *b)
 {
@@ -54,7 +46,11 @@ as_json (TlCheckpoint *c, const Bytes *b)
   json_object_set_int_member (bytes, "file", tl_checkpoint_file_size (c));
   json_object_set_object_member (root, "descriptor", tl_descriptor_to_object (d));
   json_object_set_object_member (root, "bytes", bytes);
-  json_object_set_int_member (root, "cache_bytes_per_token", cache_bytes (d));
+  json_object_set_int_member (root, "cache_bytes_per_token", tl_kv_bytes_per_token (d, d->loops_default, TL_KV_FP16));
+  JsonObject *modes = json_object_new ();
+  for (TlKvMode mode = 0; mode < TL_N_KV_MODES; mode++)
+    json_object_set_int_member (modes, tl_kv_mode_name (mode), tl_kv_bytes_per_token (d, d->loops_default, mode));
+  json_object_set_object_member (root, "cache_bytes_per_token_by_mode", modes);
   g_autoptr (JsonNode) node = json_node_init_object (json_node_alloc (), root);
   return json_to_string (node, TRUE);
 }
@@ -81,8 +77,11 @@ as_text (TlCheckpoint *c, const Bytes *b)
   g_string_append_printf (s, "  norms %s, injection %s, positions %s, context %u\n",
       tl_descriptor_enum_name ("block.norm_placement", d->placement), tl_descriptor_enum_name ("inject.kind", d->inject),
       tl_descriptor_enum_name ("pos.kind", d->pos), d->max_seq_len);
-  g_string_append_printf (s, "  cache %" G_GUINT64_FORMAT " bytes per token at %u loops (fp16)\n  tokenizer %s\n",
-      cache_bytes (d), d->loops_default, b->tokenizer ? "inside" : "none");
+  g_string_append_printf (s, "  cache bytes per token at %u loops:", d->loops_default);
+  for (TlKvMode mode = 0; mode < TL_N_KV_MODES; mode++)
+    g_string_append_printf (s, "%s %s %" G_GUINT64_FORMAT, mode ? "," : "", tl_kv_mode_name (mode),
+        tl_kv_bytes_per_token (d, d->loops_default, mode));
+  g_string_append_printf (s, "\n  tokenizer %s\n", b->tokenizer ? "inside" : "none");
   return g_string_free (s, FALSE);
 }
 

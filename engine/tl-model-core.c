@@ -13,6 +13,7 @@ struct _TlModelCore
   const TlBackendClass *klass;
   guint threads;
   gsize cache_limit;
+  TlKvMode kv_default;
 
   GMutex lock;                  /* guards what follows; what is there stays */
   gboolean closed;
@@ -51,6 +52,12 @@ tl_model_core_new (TlProgram *program, const TlBackendClass *klass, guint thread
     return NULL;
   }
   return core;
+}
+
+void
+tl_model_core_set_default_kv_mode (TlModelCore *core, TlKvMode mode)
+{
+  core->kv_default = mode;
 }
 
 TlModelCore *
@@ -107,18 +114,21 @@ tl_model_core_close (TlModelCore *core)
 /* --- runs --- */
 
 static TlKvMode
-kv_mode_of (const TlGenerateConfig *config)
+kv_mode_of (const TlModelCore *core, const TlGenerateConfig *config)
 {
+  static const TlKvMode modes[] = { [TL_KV_PRECISION_FP16] = TL_KV_FP16, [TL_KV_PRECISION_FP32] = TL_KV_FP32,
+    [TL_KV_PRECISION_INT8] = TL_KV_INT8, [TL_KV_PRECISION_INT4] = TL_KV_INT4, [TL_KV_PRECISION_H] = TL_KV_H,
+    [TL_KV_PRECISION_H_INT8] = TL_KV_H_INT8 };
   if (config->kv_mode == TL_KV_PRECISION_DEFAULT)
-    return config->exact_activations ? TL_KV_FP32 : TL_KV_FP16;
-  return config->kv_mode == TL_KV_PRECISION_FP32 ? TL_KV_FP32 : TL_KV_FP16;
+    return config->exact_activations ? TL_KV_FP32 : core->kv_default;
+  return modes[config->kv_mode];
 }
 
 static gboolean
 can_go_on (TlModelCore *core, const TlModelRun *base, const TlGenerateConfig *config)
 {
   return base && base->core == core && base->exact == config->exact_activations
-      && tl_kv_sequence_mode (base->sequence) == kv_mode_of (config)
+      && tl_kv_sequence_mode (base->sequence) == kv_mode_of (core, config)
       && tl_kv_sequence_window (base->sequence) == config->cache_window
       && base->options.state_seed == config->state_seed;
 }
@@ -151,7 +161,7 @@ tl_model_run_new (TlModelCore *core, TlModelRun *base, TlGenerateConfig *config,
   if (config->cache_window)
     kept = MIN (kept, config->cache_window + TL_KV_ROLLBACK + (config->chunk_size ? config->chunk_size : 128));
   gboolean ok = tl_kv_store_check (core->stores[exact],
-      tl_kv_store_estimate (core->stores[exact], kept > held ? kept - held : 0, loops, kv_mode_of (config)), error);
+      tl_kv_store_estimate (core->stores[exact], kept > held ? kept - held : 0, loops, kv_mode_of (core, config)), error);
   if (ok) {
     run = g_new0 (TlModelRun, 1);
     run->core = tl_model_core_ref (core);
@@ -159,7 +169,7 @@ tl_model_run_new (TlModelCore *core, TlModelRun *base, TlGenerateConfig *config,
     run->scheduler = core->schedulers[exact];
     run->exact = exact;
     run->sequence = forked ? tl_kv_sequence_fork (base->sequence)
-        : tl_kv_sequence_new (core->stores[exact], kv_mode_of (config), config->cache_window);
+        : tl_kv_sequence_new (core->stores[exact], kv_mode_of (core, config), config->cache_window);
     run->options = (TlPassOptions) { .loops = loops, .chunk = config->chunk_size, .state_seed = config->state_seed };
   }
   if (!tl_scheduler_leave (core->schedulers[exact], cancellable, ok, error))

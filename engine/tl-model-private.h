@@ -28,6 +28,8 @@ typedef struct
 
 TlModelCore *tl_model_core_new (TlProgram *program, const TlBackendClass *klass, guint threads, gsize cache_limit,
   GError **error);
+/* what kv-mode=default means, but for exact activations, which are kept in fp32 */
+void tl_model_core_set_default_kv_mode (TlModelCore *core, TlKvMode mode);
 TlModelCore *tl_model_core_ref (TlModelCore *core);
 void tl_model_core_unref (TlModelCore *core);
 void tl_model_core_close (TlModelCore *core);

@@ -15,6 +15,7 @@ struct _TlModel
   char *path, *device;
   guint threads, max_seq_len;
   guint64 max_cache_bytes;
+  TlKvMode kv_default;          /* of the environment when the model was opened */
 
   GMutex loading;
   GMutex lock;                  /* guards what follows */
@@ -162,20 +163,40 @@ set_progress (TlModel *self, guint percent)
 
 /* --- opening and loading --- */
 
-/* modes that the environment may ask for and this version does not have */
+/* whether a variable says 1; FALSE and error when it says neither 1 nor 0 (nor nothing) */
 static gboolean
-check_environment (GError **error)
+read_switch (const char *name, gboolean *on, GError **error)
 {
-  static const char *const names[] = { "TINYLOOP_KV_INT8", "TINYLOOP_KV_INT4", "TINYLOOP_KV_H_MODE",
+  const char *value = g_getenv (name);
+  *on = value && g_str_equal (value, "1");
+  if (*on || !value || !*value || g_str_equal (value, "0"))
+    return TRUE;
+  g_set_error (error, TL_ERROR, TL_ERROR_INVALID_ARGUMENT, "the environment sets %s=%s; use 1, 0 or nothing", name, value);
+  return FALSE;
+}
+
+/* what kv-mode=default means for this model */
+static gboolean
+read_environment (TlModel *self, GError **error)
+{
+  static const char *const names[] = { "TINYLOOP_KV_H_MODE", "TINYLOOP_KV_INT8", "TINYLOOP_KV_INT4",
     "TINYLOOP_EXPERIMENTAL_FP16_BODY" };
-  for (guint i = 0; i < G_N_ELEMENTS (names); i++) {
-    const char *value = g_getenv (names[i]);
-    if (value && *value && !g_str_equal (value, "0")) {
-      g_set_error (error, TL_ERROR, TL_ERROR_UNSUPPORTED, "the environment sets %s=%s, which this version does not"
-          " implement; unset it", names[i], value);
+  static const TlKvMode modes[8] = { TL_KV_FP16, TL_KV_H, TL_KV_INT8, TL_KV_H_INT8, TL_KV_INT4 };
+  gboolean on[4];
+  for (guint i = 0; i < 4; i++)
+    if (!read_switch (names[i], &on[i], error))
       return FALSE;
-    }
+  if (on[3]) {
+    g_set_error (error, TL_ERROR, TL_ERROR_UNSUPPORTED, "the environment sets %s=1, which this version does not implement;"
+        " unset it", names[3]);
+    return FALSE;
   }
+  if (on[2] && (on[0] || on[1])) {
+    g_set_error (error, TL_ERROR, TL_ERROR_INVALID_ARGUMENT, "the environment sets %s=1 and %s=1, which exclude each other;"
+        " unset one", names[on[1] ? 1 : 0], names[2]);
+    return FALSE;
+  }
+  self->kv_default = modes[on[0] | on[1] << 1 | on[2] << 2];
   return TRUE;
 }
 
@@ -229,7 +250,7 @@ tl_model_open (TlModel *self, GError **error)
     return TRUE;
 
   g_autoptr (GError) no_tokenizer = NULL;
-  if (!check_environment (error) || !find_device (self, error))
+  if (!read_environment (self, error) || !find_device (self, error))
     return FALSE;
   g_autoptr (TlCheckpoint) checkpoint = tl_checkpoint_open (self->path, error);
   if (!checkpoint || !check_length (self, tl_checkpoint_descriptor (checkpoint), error))
@@ -272,6 +293,7 @@ load_locked (TlModel *self, GCancellable *cancellable, GError **error)
       self->max_cache_bytes, error);
   if (!core)
     return FALSE;
+  tl_model_core_set_default_kv_mode (core, self->kv_default);
 
   g_mutex_lock (&self->lock);
   gboolean closed = self->closed;

@@ -40,9 +40,13 @@ ENUM (grammar_type, "GstTlGrammarType",
     { TL_GRAMMAR_JSON_SCHEMA, "JSON Schema", "json-schema" },
     { TL_GRAMMAR_GBNF, "GBNF grammar", "gbnf" })
 ENUM (kv_mode_type, "GstTlKvMode",
-    { TL_KV_MODE_DEFAULT, "half precision", "default" },
+    { TL_KV_MODE_DEFAULT, "half precision, unless the environment says otherwise", "default" },
     { TL_KV_MODE_FP16, "half precision", "fp16" },
-    { TL_KV_MODE_FP32, "single precision", "fp32" })
+    { TL_KV_MODE_FP32, "single precision", "fp32" },
+    { TL_KV_MODE_INT8, "8 bits", "int8" },
+    { TL_KV_MODE_INT4, "4 bits", "int4" },
+    { TL_KV_MODE_H, "attention inputs in half precision", "h" },
+    { TL_KV_MODE_H_INT8, "attention inputs in 8 bits", "h-int8" })
 ENUM (history_type, "GstTlHistory",
     { TL_HISTORY_AUTO, "as the checkpoint says", "auto" },
     { TL_HISTORY_KEEP, "a prompt sees earlier turns", "keep" },

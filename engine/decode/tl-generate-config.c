@@ -57,6 +57,10 @@ tl_kv_precision_get_type (void)
     { TL_KV_PRECISION_DEFAULT, "TL_KV_PRECISION_DEFAULT", "default" },
     { TL_KV_PRECISION_FP16, "TL_KV_PRECISION_FP16", "fp16" },
     { TL_KV_PRECISION_FP32, "TL_KV_PRECISION_FP32", "fp32" },
+    { TL_KV_PRECISION_INT8, "TL_KV_PRECISION_INT8", "int8" },
+    { TL_KV_PRECISION_INT4, "TL_KV_PRECISION_INT4", "int4" },
+    { TL_KV_PRECISION_H, "TL_KV_PRECISION_H", "h" },
+    { TL_KV_PRECISION_H_INT8, "TL_KV_PRECISION_H_INT8", "h-int8" },
     { 0, NULL, NULL }
   };
   if (g_once_init_enter (&type))

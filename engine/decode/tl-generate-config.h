@@ -20,9 +20,15 @@ G_BEGIN_DECLS
 
 /**
  * TlKvPrecision:
- * @TL_KV_PRECISION_DEFAULT: fp16, or fp32 with exact activations
+ * @TL_KV_PRECISION_DEFAULT: fp32 with exact activations, else what the environment said when the model was opened
+ *   (TINYLOOP_KV_INT8, TINYLOOP_KV_INT4, TINYLOOP_KV_H_MODE), else fp16
  * @TL_KV_PRECISION_FP16: half precision
  * @TL_KV_PRECISION_FP32: single precision, for parity with a reference
+ * @TL_KV_PRECISION_INT8: 8 bits, a scale per head and token
+ * @TL_KV_PRECISION_INT4: 4 bits, keys with a scale per channel and values with one per token; the newest 32 positions stay in
+ *   half precision
+ * @TL_KV_PRECISION_H: attention inputs in half precision; keys and values are computed anew whenever they are read
+ * @TL_KV_PRECISION_H_INT8: attention inputs in 8 bits
  *
  * How keys and values are stored.
  */
@@ -31,6 +37,10 @@ typedef enum
   TL_KV_PRECISION_DEFAULT,
   TL_KV_PRECISION_FP16,
   TL_KV_PRECISION_FP32,
+  TL_KV_PRECISION_INT8,
+  TL_KV_PRECISION_INT4,
+  TL_KV_PRECISION_H,
+  TL_KV_PRECISION_H_INT8,
 } TlKvPrecision;
 
 TL_API GType tl_kv_precision_get_type (void) G_GNUC_CONST;

@@ -28,7 +28,7 @@ reference_run_sequence (TlBackend *backend, const TlSequenceRun *run, float *log
   GError **error)
 {
   TlReferenceOptions options = { .depths = run->depths, .window = run->window, .initial_state = run->initial_state,
-    .half = run->mode == TL_KV_FP16, .cancellable = cancellable };
+    .mode = run->mode, .cancellable = cancellable };
   for (guint i = 0; i < run->n; i++)
     options.loops = MAX (options.loops, run->depths[i]);
   if (!tl_reference_logits (backend->program, run->tokens, run->n, &options, logits))

@@ -93,6 +93,95 @@ rotate (const Ref *r, guint position, double *head)
     }
 }
 
+/* --- what storing does to keys, values and attention inputs --- */
+
+#define PAGE 32u
+
+static double
+half (double x)
+{
+  return tl_f16_to_f32 (tl_f32_to_f16_saturate ((float) x));
+}
+
+static double
+within (double x, double low, double high)
+{
+  return x < low ? low : x > high ? high : x;
+}
+
+static void
+round_int8 (double *x, guint n, guint group)
+{
+  for (guint at = 0; at < n; at += group)
+    {
+      guint end = MIN (at + group, n);
+      double most = 0;
+      for (guint i = at; i < end; i++)
+        most = MAX (most, fabs (x[i]));
+      double scale = half (most / 127);
+      for (guint i = at; i < end; i++)
+        x[i] = scale > 0 ? scale * within (rint (x[i] / scale), -127, 127) : 0;
+    }
+}
+
+/* n values that lie `step` apart */
+static void
+round_int4 (const double *x, guint n, gsize step, double *out)
+{
+  double least = x[0], most = x[0];
+  for (guint i = 0; i < n; i++)
+    {
+      least = MIN (least, x[i * step]);
+      most = MAX (most, x[i * step]);
+    }
+  double scale = half ((most - least) / 15), minimum = half (least);
+  for (guint i = 0; i < n; i++)
+    out[i * step] = minimum + (scale > 0 ? scale * within (rint ((x[i * step] - minimum) / scale), 0, 15) : 0);
+}
+
+/* a key or value row, read back from its own page */
+static void
+store (const Ref *r, double *x, guint n)
+{
+  if (r->o->mode == TL_KV_INT8)
+    round_int8 (x, n, r->d->head_dim);
+  for (guint i = 0; (r->o->mode == TL_KV_FP16 || r->o->mode == TL_KV_INT4) && i < n; i++)
+    x[i] = half (x[i]);
+}
+
+/* an attention input, read back: keys and values are made from it */
+static void
+store_input (const Ref *r, double *x, guint n)
+{
+  if (r->o->mode == TL_KV_H_INT8)
+    round_int8 (x, n, 64);
+  for (guint i = 0; r->o->mode == TL_KV_H && i < n; i++)
+    x[i] = half (x[i]);
+}
+
+/* whether the row at t reads position j from a closed page */
+static gboolean
+is_closed (const Ref *r, guint j, guint t)
+{
+  return r->o->mode == TL_KV_INT4 && j / PAGE < t / PAGE;
+}
+
+/* closed forms of all full pages: keys per channel over the page, values per token over groups of 64 channels of a head */
+static void
+close_pages (const Ref *r, const double *k, const double *v, double *closed_k, double *closed_v)
+{
+  guint hd = r->d->head_dim, kv = r->d->n_kv_heads * hd;
+  for (guint t = 0; r->o->mode == TL_KV_INT4 && t < r->n / PAGE * PAGE; t += PAGE)
+    {
+      for (guint c = 0; c < kv; c++)
+        round_int4 (k + (gsize) t * kv + c, PAGE, kv, closed_k + (gsize) t * kv + c);
+      for (guint row = t; row < t + PAGE; row++)
+        for (guint head = 0; head < kv; head += hd)
+          for (guint c = 0; c < hd; c += 64)
+            round_int4 (v + (gsize) row * kv + head + c, MIN (64, hd - c), 1, closed_v + (gsize) row * kv + head + c);
+    }
+}
+
 /* --- attention of one row --- */
 
 static void
@@ -113,8 +202,11 @@ prepare (const Ref *r, guint position, guint heads, const float *bias, const flo
     }
 }
 
+/* a block's keys and values of all positions [n][kv heads * head_dim], and what rows of later pages read of them (int4) */
+typedef struct { double *k, *v, *closed_k, *closed_v; } Kept;
+
 static void
-attend (const Ref *r, const double *q, const double *k, const double *v, guint t, double *out)
+attend (const Ref *r, const double *q, const Kept *kept, guint t, double *out)
 {
   const TlDescriptor *d = r->d;
   guint hd = d->head_dim, kv = d->n_kv_heads * hd, window = r->o->window, first;
@@ -128,6 +220,7 @@ attend (const Ref *r, const double *q, const double *k, const double *v, guint t
       double max = -INFINITY, sum = 0;
       for (guint j = first; j <= t; j++)
         {
+          const double *k = is_closed (r, j, t) ? kept->closed_k : kept->k;
           s[j] = 0;
           for (guint c = 0; c < hd; c++)
             s[j] += q[h * hd + c] * k[(gsize) j * kv + at + c];
@@ -142,21 +235,13 @@ attend (const Ref *r, const double *q, const double *k, const double *v, guint t
         {
           double o = 0;
           for (guint j = first; j <= t; j++)
-            o += s[j] * v[(gsize) j * kv + at + c];
+            o += s[j] * (is_closed (r, j, t) ? kept->closed_v : kept->v)[(gsize) j * kv + at + c];
           out[h * hd + c] = o / sum;
         }
     }
 }
 
 /* --- one block over all rows that take part --- */
-
-/* a stored key or value, read back */
-static void
-store (const Ref *r, double *x, guint n)
-{
-  for (guint i = 0; r->o->half && i < n; i++)
-    x[i] = tl_f16_to_f32 (tl_f32_to_f16_saturate ((float) x[i]));
-}
 
 /* x += or its normed forms, as the placement says */
 static void
@@ -186,11 +271,12 @@ activate (const TlDescriptor *d, double gate, double up)
     }
 }
 
-/* k, v: this block's keys and values of all positions, kept by the caller so that stopped rows leave theirs behind,
- * unless those are projected anew from the state they stopped with */
+/* kept by the caller, so that stopped rows leave their keys and values behind, unless those are projected anew from the state
+ * they stopped with */
 static void
-block (const Ref *r, const TlBlockWeights *w, double *h, const gboolean *active, double *k, double *v)
+block (const Ref *r, const TlBlockWeights *w, double *h, const gboolean *active, const Kept *kept)
 {
+  double *k = kept->k, *v = kept->v;
   const TlDescriptor *d = r->d;
   guint dm = d->d_model, nq = d->n_heads * d->head_dim, kv = d->n_kv_heads * d->head_dim;
   gboolean pre = d->placement != TL_PLACEMENT_POST_OUT;
@@ -204,6 +290,7 @@ block (const Ref *r, const TlBlockWeights *w, double *h, const gboolean *active,
       if (pre)
         model_norm (r, in, w->attn_norm, w->attn_norm_bias, in);
       linear (&w->q, w->q_bias, in, nq, q + (gsize) t * nq);
+      store_input (r, in, dm);
       linear (&w->k, w->k_bias, in, kv, k + (gsize) t * kv);
       linear (&w->v, w->v_bias, in, kv, v + (gsize) t * kv);
       prepare (r, t, d->n_heads, w->qk_bias, w->q_norm, q + (gsize) t * nq);
@@ -211,12 +298,13 @@ block (const Ref *r, const TlBlockWeights *w, double *h, const gboolean *active,
       store (r, k + (gsize) t * kv, kv);
       store (r, v + (gsize) t * kv, kv);
     }
+  close_pages (r, k, v, kept->closed_k, kept->closed_v);
   for (guint t = 0; t < r->n; t++)
     {
       double *x = h + (gsize) t * dm;
       if (!active[t])
         continue;
-      attend (r, q + (gsize) t * nq, k, v, t, a);
+      attend (r, q + (gsize) t * nq, kept, t, a);
       linear (&w->o, w->o_bias, a, dm, y);
       join (r, y, w->attn_out_norm, w->attn_out_norm_bias, x);
       memcpy (in, x, dm * sizeof (double));
@@ -232,12 +320,16 @@ block (const Ref *r, const TlBlockWeights *w, double *h, const gboolean *active,
     }
 }
 
+/* kept: four arrays of all of a stack's planes, one after another */
 static void
-stack (const Ref *r, TlStack which, double *h, const gboolean *active, double *keys, double *values)
+stack (const Ref *r, TlStack which, double *h, const gboolean *active, double *kept, gsize size)
 {
   gsize plane = (gsize) r->n * r->d->n_kv_heads * r->d->head_dim;
   for (guint b = 0; b < r->d->n_blocks[which]; b++)
-    block (r, &r->p->weights->blocks[which][b], h, active, keys + b * plane, values + b * plane);
+    {
+      double *k = kept + b * plane;
+      block (r, &r->p->weights->blocks[which][b], h, active, &(Kept) { k, k + size, k + 2 * size, k + 3 * size });
+    }
 }
 
 static void
@@ -282,8 +374,7 @@ tl_reference_logits (const TlProgram *program, const guint32 *tokens, guint n, c
   guint dm = d->d_model;
   guint planes = MAX (MAX (d->n_blocks[0], d->n_blocks[1]), MAX (d->n_blocks[2], 1));
   gsize size = (gsize) planes * n * d->n_kv_heads * d->head_dim;
-  g_autofree double *h = g_new0 (double, (gsize) n * dm), *e = NULL, *keys = g_new0 (double, size),
-    *values = g_new0 (double, size);
+  g_autofree double *h = g_new0 (double, (gsize) n * dm), *e = NULL, *kept = g_new0 (double, 4 * size);
   g_autofree gboolean *active = g_new (gboolean, n);
   g_autofree float *row = g_new (float, dm);
 
@@ -301,7 +392,7 @@ tl_reference_logits (const TlProgram *program, const guint32 *tokens, guint n, c
       norm_at (r, d->norm_embed, program->weights->embed_norm, h + (gsize) t * dm);
       active[t] = TRUE;
     }
-  stack (r, TL_STACK_PRE, h, active, keys, values);
+  stack (r, TL_STACK_PRE, h, active, kept, size);
   for (guint t = 0; t < n; t++)
     norm_at (r, d->norm_prelude_out, program->weights->prelude_norm, h + (gsize) t * dm);
   e = g_memdup2 (h, (gsize) n * dm * sizeof (double));
@@ -315,7 +406,7 @@ tl_reference_logits (const TlProgram *program, const guint32 *tokens, guint n, c
       for (guint t = 0; t < n; t++)
         if ((active[t] = loop < depth_of (r, t)))
           inject (r, loop, e + (gsize) t * dm, h + (gsize) t * dm);
-      stack (r, TL_STACK_LOOP, h, active, keys, values);
+      stack (r, TL_STACK_LOOP, h, active, kept, size);
       for (guint t = 0; t < n; t++)
         if (active[t])
           norm_at (r, d->norm_loop_end, program->weights->loop_norm, h + (gsize) t * dm);
@@ -325,7 +416,7 @@ tl_reference_logits (const TlProgram *program, const guint32 *tokens, guint n, c
       active[t] = TRUE;
       norm_at (r, d->norm_pre_coda, program->weights->pre_coda_norm, h + (gsize) t * dm);
     }
-  stack (r, TL_STACK_CODA, h, active, keys, values);
+  stack (r, TL_STACK_CODA, h, active, kept, size);
   for (guint t = 0; t < n; t++)
     head (r, h + (gsize) t * dm, logits + (gsize) t * d->vocab_size);
   return TRUE;

@@ -16,7 +16,7 @@ typedef struct
   guint window;                 /* 0 = none */
   const float *initial_state;   /* [n][d_model] or NULL = zeros */
   gboolean propagate;           /* a stopped row's deeper planes are projected from its state instead of copied */
-  gboolean half;                /* keys and values are rounded to F16, as kv-mode fp16 stores them */
+  TlKvMode mode;                /* keys and values, or attention inputs, are rounded as the mode stores them */
   GCancellable *cancellable;    /* polled once per loop; or NULL */
 } TlReferenceOptions;
 

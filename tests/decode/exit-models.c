@@ -76,7 +76,7 @@ defined_depth (Golden *g, const Case *c, const guint32 *ids, guint *depths, guin
 {
   guint vocab = g->program->vocab_size;
   TlReferenceOptions o = { .loops = c->loops, .depths = depths, .window = c->window,
-    .propagate = c->fill == TL_EXIT_FILL_PROPAGATE };
+    .propagate = c->fill == TL_EXIT_FILL_PROPAGATE, .mode = TL_KV_FP32 };
   for (depths[t] = 2; depths[t] < c->loops; depths[t]++)
     {
       tl_reference_logits (g->program, ids, t + 1, &o, logits);

@@ -12,6 +12,9 @@
 #include "cpu/tl-isa.h"
 #include "forward/tl-reference.h"
 
+/* KV modes that tests walk through */
+#define GOLDEN_MODES (TL_KV_INT8 + 1)
+
 typedef struct
 {
   char *folder, *file;          /* file: the converted checkpoint, removed on close */
