@@ -23,7 +23,8 @@ typedef struct
   GstStructure *options;        /* prompt-options that came before it, or NULL */
   guint loops;                  /* it began with */
   GArray *ids;                  /* decoded, not yet pushed (tokens-per-buffer) */
-  TlEngineToken last;           /* of ids */
+  TlEngineToken last;           /* of ids; owns its alternatives */
+  double logprob, entropy;      /* sums over ids, with token-stats */
   GstClockTime began, first;    /* monotonic ns */
   const char *ended;            /* reason once known; the end is still to be pushed */
   gboolean pushed_any, adapted; /* adapted: time has decided on loops */

@@ -225,7 +225,7 @@ push_tokens (GstTlDecode *self, TlReply *reply)
     return GST_FLOW_OK;
   GstBuffer *buffer = gst_buffer_new_memdup (reply->ids->data, n * sizeof (gint32));
   TlTokenInfo info = { reply->report.prompt_id, reply->report.tokens, reply->last.special, reply->last.loops,
-    reply->last.finish, reply->last.cut };
+    reply->last.finish, reply->last.cut, reply->last.measured, reply->logprob, reply->entropy / n, reply->last.top };
 
   GST_BUFFER_PTS (buffer) = stamp (self, reply);
   GST_BUFFER_DURATION (buffer) = n * (self->token_duration ? self->token_duration : self->mean_token);
@@ -236,6 +236,7 @@ push_tokens (GstTlDecode *self, TlReply *reply)
     GST_BUFFER_FLAG_SET (buffer, GST_BUFFER_FLAG_MARKER);
   tl_token_meta_add (buffer, &info);
   g_array_set_size (reply->ids, 0);
+  reply->logprob = reply->entropy = 0;
   reply->pushed_any = TRUE;
   ret = gst_pad_push (self->srcpad, buffer);
   if (ret == GST_FLOW_OK)
@@ -257,12 +258,16 @@ measure (GstTlDecode *self, TlReply *reply)
   reply->report.duration = t - reply->began;
 }
 
+/* takes the token's alternatives */
 static GstFlowReturn
 take_token (GstTlDecode *self, TlReply *reply, const TlEngineToken *token)
 {
   GstFlowReturn ret = GST_FLOW_OK;
 
   g_array_append_val (reply->ids, token->id);
+  reply->logprob += token->logprob;
+  reply->entropy += token->entropy;
+  g_clear_pointer (&reply->last.top, g_array_unref);
   reply->last = *token;
   measure (self, reply);
   if (reply->ids->len >= self->tokens_per_buffer || token->finish)
@@ -361,6 +366,7 @@ tl_decode_step (GstTlDecode *self)
   else if (!is_cancelled (self))
     step = prepare_token (self, reply, &error) ? timed_step (self, reply, &token, &error) : TL_ENGINE_STEP_ERROR;
   if (is_cancelled (self)) {
+    g_clear_pointer (&token.top, g_array_unref);
     reply->ended = "cancelled";
     return GST_FLOW_OK;
   }
@@ -452,6 +458,7 @@ reply_free (TlReply *reply)
   gst_buffer_unref (reply->prompt);
   g_clear_pointer (&reply->options, gst_structure_free);
   g_array_unref (reply->ids);
+  g_clear_pointer (&reply->last.top, g_array_unref);
   g_clear_object (&reply->conversation);
   g_free (reply);
 }

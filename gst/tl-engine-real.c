@@ -238,6 +238,20 @@ tl_engine_reply_update (TlEngineReply *reply, GObject *config, GError **error)
   return tl_generator_update (reply->generator, TL_GENERATE_CONFIG (config), error);
 }
 
+static GArray *
+alternatives_of (const TlToken *token)
+{
+  guint n = tl_token_get_n_alternatives (token);
+  GArray *top = n ? g_array_new (FALSE, FALSE, sizeof (TlEngineAlternative)) : NULL;
+
+  for (guint i = 0; i < n; i++) {
+    TlEngineAlternative one = { tl_token_get_alternative_id (token, i), tl_token_get_alternative_logprob (token, i) };
+
+    g_array_append_val (top, one);
+  }
+  return top;
+}
+
 TlEngineStep
 tl_engine_reply_step (TlEngineReply *reply, TlEngineToken *token, GError **error)
 {
@@ -248,7 +262,8 @@ tl_engine_reply_step (TlEngineReply *reply, TlEngineToken *token, GError **error
       return TL_ENGINE_STEP_PREFILL;
     case TL_STEP_TOKEN:
       *token = (TlEngineToken) { given->id, given->special, given->loops, given->cut,
-        given->finish == TL_FINISH_NONE ? NULL : tl_finish_reason_to_string (given->finish) };
+        given->finish == TL_FINISH_NONE ? NULL : tl_finish_reason_to_string (given->finish), given->measured,
+        given->logprob, given->entropy, alternatives_of (given) };
       return TL_ENGINE_STEP_TOKEN;
     case TL_STEP_END:
       token->finish = tl_finish_reason_to_string (tl_generator_get_finish_reason (reply->generator));

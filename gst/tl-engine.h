@@ -52,6 +52,8 @@ typedef enum
   TL_ENGINE_STEP_ERROR,
 } TlEngineStep;
 
+typedef struct { gint32 id; double logprob; } TlEngineAlternative;
+
 typedef struct
 {
   gint32 id;
@@ -59,6 +61,9 @@ typedef struct
   guint loops;
   guint cut;                    /* bytes at its end that belong to a stop string */
   const char *finish;           /* static string or NULL */
+  gboolean measured;            /* token-stats was asked for: logprob and entropy are known */
+  double logprob, entropy;      /* natural logarithm, nats */
+  GArray *top;                  /* the likeliest ids (TlEngineAlternative) as many as top-logprobs, or NULL; the caller's */
 } TlEngineToken;
 
 typedef struct

@@ -82,6 +82,9 @@ typedef struct
   guint flags;
 } Row;
 
+/* keeps a share off the end of its range that the engine refuses; a controller maps 0…1 onto the range that is left */
+#define LEAST 0.000001
+
 #define RW G_PARAM_READWRITE
 #define READY (RW | GST_PARAM_MUTABLE_READY)
 #define PLAY (RW | GST_PARAM_MUTABLE_PLAYING)
@@ -108,8 +111,8 @@ static const Row rows[] = {
   { TL_PROP_LOOPS, PREFILLING, "loops", "Times the loop block is applied to a token; 0: the model's default", KIND_UINT, 0, 1024, 0, .flags = CONTROL },
   { TL_PROP_TEMPERATURE, SAMPLING, "temperature", "Divides the logits before a draw; up to 0.01: always the most likely token", KIND_DOUBLE, 0, 100, 0, .flags = CONTROL },
   { TL_PROP_TOP_K, SAMPLING, "top-k", "Draw among this many of the most likely tokens; 0: among all", KIND_UINT, 0, G_MAXINT, 50, .flags = CONTROL },
-  { TL_PROP_TOP_P, SAMPLING, "top-p", "Draw among the smallest set of tokens with this probability in sum; 1: among all", KIND_DOUBLE, 0, 1, 1, .flags = CONTROL },
-  { TL_PROP_MIN_P, SAMPLING, "min-p", "Draw among tokens at least this probable relative to the most likely one; 0: among all", KIND_DOUBLE, 0, 1, 0, .flags = CONTROL },
+  { TL_PROP_TOP_P, SAMPLING, "top-p", "Draw among the smallest set of tokens with this probability in sum; 1: among all", KIND_DOUBLE, LEAST, 1, 1, .flags = CONTROL },
+  { TL_PROP_MIN_P, SAMPLING, "min-p", "Draw among tokens at least this probable relative to the most likely one; 0: among all", KIND_DOUBLE, 0, 1 - LEAST, 0, .flags = CONTROL },
   { TL_PROP_REPETITION_PENALTY, SAMPLING, "repetition-penalty", "Divides the positive logits of tokens already seen and multiplies the negative ones; 1: off", KIND_DOUBLE, 0.01, 100, 1, .flags = CONTROL },
   { TL_PROP_SEED, SAMPLING, "seed", "Seed of the draws; the same seed gives the same reply", KIND_UINT64, 0, 0, 0, .flags = CONTROL },
   { TL_PROP_CACHE_WINDOW, PREFILLING, "cache-window", "Positions that a token sees, in tokens; 0: all", KIND_UINT, 0, G_MAXINT, 0, .flags = READY },
@@ -128,6 +131,8 @@ static const Row rows[] = {
   { TL_PROP_MIN_LOOPS, TL_ON_DECODE, "min-loops", "Fewest loops of a token with adaptive-loops", KIND_UINT, 1, 1024, 1, .flags = PLAY },
   { TL_PROP_RESET_ON_FLUSH, TL_ON_DECODE, "reset-on-flush", "Whether an upstream flush makes the element forget the conversation", KIND_BOOL, .flags = PLAY },
   { TL_PROP_STATS, TL_ON_DECODE, "stats", "Figures of the last reply and totals (fields: tinyloop-generation in docs/wire-format.md)", KIND_STATS, .flags = G_PARAM_READABLE },
+  { TL_PROP_TOKEN_STATS, SAMPLING, "token-stats", "Whether every token's meta says its log-probability and the entropy; counts from the next prompt", KIND_BOOL, .flags = PLAY },
+  { TL_PROP_TOP_LOGPROBS, SAMPLING, "top-logprobs", "Likeliest ids that a token's meta names, with token-stats", KIND_UINT, 0, 1024, 0, .flags = PLAY },
   { TL_PROP_MODE, TL_ON_DETOKENIZE, "mode", "What a text buffer holds", KIND_ENUM, .type = mode_type, .flags = READY },
   { TL_PROP_SKIP_SPECIAL, TL_ON_DETOKENIZE, "skip-special", "Whether special tokens give no text", KIND_BOOL, .preset = TRUE, .flags = READY },
   { TL_PROP_LANGUAGE, TL_ON_DETOKENIZE, "language", "Language of the replies as ISO 639 code, sent as a tag; not set: none is sent", KIND_STRING, .flags = READY },

@@ -4,6 +4,7 @@
  */
 #include "tl-token-meta.h"
 #include "tl-constraint.h"
+#include "tl-engine.h"
 #include "tl-prompt.h"
 
 void
@@ -21,6 +22,34 @@ tl_token_meta_register (void)
   g_once_init_leave (&done, 1);
 }
 
+static void
+append_value (GValue *array, GType type, double number)
+{
+  GValue item = G_VALUE_INIT;
+
+  g_value_init (&item, type);
+  if (type == G_TYPE_INT)
+    g_value_set_int (&item, number);
+  else
+    g_value_set_double (&item, number);
+  gst_value_array_append_and_take_value (array, &item);
+}
+
+static void
+set_alternatives (GstStructure *s, const GArray *top)
+{
+  GValue ids = G_VALUE_INIT, logprobs = G_VALUE_INIT;
+
+  gst_value_array_init (&ids, top->len);
+  gst_value_array_init (&logprobs, top->len);
+  for (guint i = 0; i < top->len; i++) {
+    append_value (&ids, G_TYPE_INT, g_array_index (top, TlEngineAlternative, i).id);
+    append_value (&logprobs, G_TYPE_DOUBLE, g_array_index (top, TlEngineAlternative, i).logprob);
+  }
+  gst_structure_take_value (s, "top-ids", &ids);
+  gst_structure_take_value (s, "top-logprobs", &logprobs);
+}
+
 void
 tl_token_meta_add (GstBuffer *buffer, const TlTokenInfo *info)
 {
@@ -32,6 +61,10 @@ tl_token_meta_add (GstBuffer *buffer, const TlTokenInfo *info)
     gst_structure_set (s, "finish-reason", G_TYPE_STRING, info->finish, NULL);
   if (info->text_cut)
     gst_structure_set (s, "text-cut", G_TYPE_UINT, info->text_cut, NULL);
+  if (info->measured)
+    gst_structure_set (s, "logprob", G_TYPE_DOUBLE, info->logprob, "entropy", G_TYPE_DOUBLE, info->entropy, NULL);
+  if (info->top)
+    set_alternatives (s, info->top);
 }
 
 gboolean

@@ -19,6 +19,9 @@ typedef struct
   guint loops;
   const char *finish;           /* on the last token only */
   guint text_cut;               /* bytes at the end of the buffer's last token that belong to a stop string */
+  gboolean measured;            /* what follows is known; not read by tl_token_meta_get() */
+  double logprob, entropy;      /* sum and mean over the buffer's tokens */
+  const GArray *top;            /* TlEngineAlternative: of the buffer's last token; or NULL */
 } TlTokenInfo;
 
 typedef struct

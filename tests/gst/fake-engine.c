@@ -13,7 +13,7 @@ typedef struct { GObjectClass parent; } FakeModelClass;
 GType fake_model_get_type (void);
 G_DEFINE_TYPE (FakeModel, fake_model, G_TYPE_OBJECT)
 
-typedef struct { GObject parent; guint max_tokens, numbers[16]; guint64 seed; double reals[16]; gboolean ignore_eos; char **stop; GObject *grammar; } FakeConfig;
+typedef struct { GObject parent; guint64 seed; guint numbers[32]; double reals[32]; gboolean flags[32]; char **stop; GObject *grammar; } FakeConfig;
 typedef struct { GObjectClass parent; } FakeConfigClass;
 GType fake_config_get_type (void);
 G_DEFINE_TYPE (FakeConfig, fake_config, G_TYPE_OBJECT)
@@ -28,7 +28,7 @@ typedef struct { GObjectClass parent; } FakeSequenceClass;
 GType fake_sequence_get_type (void);
 G_DEFINE_TYPE (FakeSequence, fake_sequence, G_TYPE_OBJECT)
 
-struct _TlEngineReply { FakeConversation *conversation; guint n_prompt, next, max, loops; gboolean prefilled; int cancelled; };
+struct _TlEngineReply { FakeConversation *conversation; guint n_prompt, next, max, loops, top; gboolean prefilled, measures; int cancelled; };
 struct _TlEngineDetokenizer { GByteArray *held; gboolean skip_special; };
 
 static GMutex lock;
@@ -227,7 +227,7 @@ config_set (GObject *object, guint id, const GValue *value, GParamSpec *pspec)
   else if (G_IS_PARAM_SPEC_UINT64 (pspec))
     c->seed = g_value_get_uint64 (value);
   else if (G_IS_PARAM_SPEC_BOOLEAN (pspec))
-    c->ignore_eos = g_value_get_boolean (value);
+    c->flags[id] = g_value_get_boolean (value);
   else if (G_IS_PARAM_SPEC_OBJECT (pspec))
     g_set_object (&c->grammar, g_value_get_object (value));
   else {
@@ -248,7 +248,7 @@ config_get (GObject *object, guint id, GValue *value, GParamSpec *pspec)
   else if (G_IS_PARAM_SPEC_UINT64 (pspec))
     g_value_set_uint64 (value, c->seed);
   else if (G_IS_PARAM_SPEC_BOOLEAN (pspec))
-    g_value_set_boolean (value, c->ignore_eos);
+    g_value_set_boolean (value, c->flags[id]);
   else if (G_IS_PARAM_SPEC_OBJECT (pspec))
     g_value_set_object (value, c->grammar);
   else
@@ -267,7 +267,8 @@ static void
 fake_config_class_init (FakeConfigClass *klass)
 {
   GObjectClass *object = G_OBJECT_CLASS (klass);
-  const char *numbers[] = { "max-tokens", "loops", "top-k", "cache-window", "kv-mode", "chunk-size" };
+  const char *numbers[] = { "max-tokens", "loops", "top-k", "cache-window", "kv-mode", "chunk-size", "top-logprobs" };
+  const char *flags[] = { "ignore-eos", "token-stats" };
   const char *reals[] = { "temperature", "top-p", "min-p", "repetition-penalty" };
   guint id = 1;
 
@@ -279,7 +280,8 @@ fake_config_class_init (FakeConfigClass *klass)
   for (guint i = 0; i < 4; i++)
     g_object_class_install_property (object, id++, g_param_spec_double (reals[i], NULL, NULL, 0, 100, 0, G_PARAM_READWRITE));
   g_object_class_install_property (object, id++, g_param_spec_uint64 ("seed", NULL, NULL, 0, G_MAXUINT64, 0, G_PARAM_READWRITE));
-  g_object_class_install_property (object, id++, g_param_spec_boolean ("ignore-eos", NULL, NULL, FALSE, G_PARAM_READWRITE));
+  for (guint i = 0; i < G_N_ELEMENTS (flags); i++)
+    g_object_class_install_property (object, id++, g_param_spec_boolean (flags[i], NULL, NULL, FALSE, G_PARAM_READWRITE));
   g_object_class_install_property (object, id++, g_param_spec_boxed ("stop", NULL, NULL, G_TYPE_STRV, G_PARAM_READWRITE));
   g_object_class_install_property (object, id++, g_param_spec_object ("grammar", NULL, NULL, G_TYPE_OBJECT, G_PARAM_READWRITE));
 }
@@ -381,6 +383,7 @@ reply_new (FakeConversation *conversation, gsize n_ids, GObject *config)
 {
   TlEngineReply *reply = g_new0 (TlEngineReply, 1);
   *reply = (TlEngineReply) { g_object_ref (conversation), n_ids, 0, ((FakeConfig *) config)->numbers[1], 4 };
+  g_object_get (config, "token-stats", &reply->measures, "top-logprobs", &reply->top, NULL);
   GObject *given = ((FakeConfig *) config)->grammar;
   SET (replies++; g_free (grammar); grammar = given ? g_strdup (g_object_get_data (given, "source")) : NULL);
   return reply;
@@ -418,6 +421,22 @@ tl_engine_reply_update (TlEngineReply *reply, GObject *config, GError **error)
   return TRUE;
 }
 
+/* token n, from 1: logprob −n/2, entropy n/4; the alternatives are the ids after it, each half as likely */
+static void
+measure (TlEngineToken *token, const TlEngineReply *reply)
+{
+  token->measured = TRUE;
+  token->logprob = -0.5 * reply->next;
+  token->entropy = 0.25 * reply->next;
+  if (reply->top)
+    token->top = g_array_new (FALSE, FALSE, sizeof (TlEngineAlternative));
+  for (guint i = 0; i < reply->top; i++) {
+    TlEngineAlternative one = { token->id + i, token->logprob - 0.5 * i };
+
+    g_array_append_val (token->top, one);
+  }
+}
+
 TlEngineStep
 tl_engine_reply_step (TlEngineReply *reply, TlEngineToken *token, GError **error)
 {
@@ -451,6 +470,8 @@ tl_engine_reply_step (TlEngineReply *reply, TlEngineToken *token, GError **error
   }
   token->id = 256 + reply->next++;
   token->loops = reply->loops;
+  if (reply->measures)
+    measure (token, reply);
   token->finish = reply->next == reply->max ? "length" : NULL;
   return TL_ENGINE_STEP_TOKEN;
 }

@@ -110,5 +110,19 @@ cold = replies(f"tldecode {paced} ! {TEXT}", prompts=PROMPTS[:1])
 warm = replies(f"tldecode {paced} ! {TEXT}", heat_up, prompts=PROMPTS[:1])
 shared = len(os.path.commonprefix([cold[0][0], warm[0][0]])) if cold and warm else 0
 check("a controlled temperature counts from its token on", cold and warm and cold != warm and shared >= 5, (cold, warm))
+
+wrong = []
+for name in "temperature", "top-k", "top-p", "min-p", "repetition-penalty", "seed":
+    for end in 0.0, 1.0:
+        def to_the_end(pipe):
+            decode = pipe.get_by_name("d")
+            source = GstController.InterpolationControlSource()
+            decode.add_control_binding(GstController.DirectControlBinding.new(decode, name, source))
+            source.set(0, end)
+
+        got = replies(f"tldecode name=d temperature=1 max-tokens=3 ! {TEXT}", to_the_end, prompts=PROMPTS[:1])
+        if not isinstance(got, list):
+            wrong.append((name, end, got))
+check("a controller may go to either end of a property's range", not wrong, wrong)
 print(f"1..{len(results)}")
 sys.exit(not all(results))

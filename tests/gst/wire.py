@@ -57,10 +57,10 @@ def watch(element, pad_name, seen):
     element.get_static_pad(pad_name).add_probe(Gst.PadProbeType.BUFFER | Gst.PadProbeType.EVENT_DOWNSTREAM, on_item)
 
 
-def run(options=None, before_decode=""):
+def run(options=None, before_decode="", decode_options=""):
     """-> (decode's pad, detokenize's pad, messages, caps)"""
     pipe = Gst.parse_launch("appsrc name=a format=time caps=text/x-raw,format=utf8 ! tltokenize model-path=\"" + MODEL +
-                            f"\" ! {before_decode} tldecode name=d ! tldetokenize name=t ! fakesink async=false")
+                            f"\" ! {before_decode} tldecode name=d {decode_options} ! tldetokenize name=t ! fakesink async=false")
     tokens, texts, messages = [], [], []
     prompts.clear()
     decode, text = pipe.get_by_name("d"), pipe.get_by_name("t")
@@ -95,6 +95,7 @@ metas = [s for name, s, _ in tokens if name == "GstTlTokenMeta"]
 fields = {"prompt-id": U64, "index": UINT, "special": "gboolean", "loops": UINT}
 check("every token says prompt, index, special and loops", bool(metas) and all(
     fields.items() <= types(s).items() and s.get_uint("index")[1] == i for i, s in enumerate(metas)), metas and types(metas[0]))
+check("statistics come only when asked for", not any(s.has_field("logprob") for s in metas), types(metas[0]))
 metas = [s for name, s, _ in texts if name == "GstTlTextMeta"]
 check("every text says prompt, first and last index", bool(metas) and all(
     types(s) == {"prompt-id": U64, "first-index": UINT, "last-index": UINT} for s in metas), metas and types(metas[0]))
@@ -123,5 +124,11 @@ options = Gst.Structure.new_empty("tinyloop/prompt-options")
 options.set_value("grammar", "a{4}")
 _, texts, _, _ = run(options)
 check("a grammar made in Python holds for the prompt", sum(size for name, _, size in texts if name == "GstTlTextMeta") == 4, texts)
+tokens, _, _, _ = run(decode_options="token-stats=true top-logprobs=2")
+metas = [s for name, s, _ in tokens if name == "GstTlTokenMeta"]
+fields = {**fields, "logprob": "gdouble", "entropy": "gdouble", "top-ids": "GstValueArray", "top-logprobs": "GstValueArray"}
+check("with token-stats every token has its probability, the entropy and alternatives", bool(metas) and all(
+    fields.items() <= types(s).items() and s.get_double("logprob")[1] <= 0 <= s.get_double("entropy")[1]
+    and s.get_array("top-ids")[1].n_values == s.get_array("top-logprobs")[1].n_values == 2 for s in metas), metas and types(metas[0]))
 print(f"1..{len(results)}")
 sys.exit(not all(results))
