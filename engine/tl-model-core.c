@@ -148,19 +148,19 @@ open_backend (TlModelCore *core, gboolean exact, GError **error)
 TlModelRun *
 tl_model_run_new (TlModelCore *core, TlModelRun *base, TlGenerateConfig *config, guint positions, GError **error)
 {
-  g_autoptr (GCancellable) cancellable = g_cancellable_new ();
   TlModelRun *run = NULL;
   gboolean exact = config->exact_activations;
-  if (!open_backend (core, exact, error) || !tl_scheduler_enter (core->schedulers[exact], cancellable, error))
+  if (!open_backend (core, exact, error))
     return NULL;
 
+  tl_scheduler_lock (core->schedulers[exact]);
   gboolean forked = can_go_on (core, base, config);
   guint held = forked ? tl_kv_sequence_length (base->sequence) : 0;
   guint loops = config->loops ? config->loops : core->program->descriptor->loops_default;
   guint kept = positions;
   if (config->cache_window)
     kept = MIN (kept, config->cache_window + TL_KV_ROLLBACK + (config->chunk_size ? config->chunk_size : 128));
-  gboolean ok = tl_kv_store_check (core->stores[exact],
+  gboolean ok = tl_kv_store_check (core->stores[exact], NULL,
       tl_kv_store_estimate (core->stores[exact], kept > held ? kept - held : 0, loops, kv_mode_of (core, config)), error);
   if (ok) {
     run = g_new0 (TlModelRun, 1);
@@ -172,8 +172,7 @@ tl_model_run_new (TlModelCore *core, TlModelRun *base, TlGenerateConfig *config,
         : tl_kv_sequence_new (core->stores[exact], kv_mode_of (core, config), config->cache_window);
     run->options = (TlPassOptions) { .loops = loops, .chunk = config->chunk_size, .state_seed = config->state_seed };
   }
-  if (!tl_scheduler_leave (core->schedulers[exact], cancellable, ok, error))
-    g_clear_pointer (&run, tl_model_run_free);
+  tl_scheduler_unlock (core->schedulers[exact]);
   return run;
 }
 

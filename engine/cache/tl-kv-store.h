@@ -1,7 +1,8 @@
 /* cache/tl-kv-store.h — all pages of one backend: a byte limit, reference counts, free lists per size.
  *
  * Sequences take pages from it and share them when forked. Pages are written only while a single sequence holds them;
- * tl-sequence.c copies first. Not locked: used by whoever leads the passes of a model.
+ * tl-sequence.c copies first. A request reserves its worst case before it runs, so that nothing fails half way.
+ * Any thread may call anything here; nothing waits for a pass.
  */
 #pragma once
 
@@ -12,6 +13,7 @@ G_BEGIN_DECLS
 
 typedef struct _TlKvStore TlKvStore;
 typedef struct _TlPage TlPage;
+typedef struct _TlKvReservation TlKvReservation;
 
 /* limit: bytes of all pages together, 0 = none. The backend must outlive the store. */
 TlKvStore *tl_kv_store_new (TlBackend *backend, gsize limit);
@@ -23,11 +25,22 @@ TlBackend *tl_kv_store_backend (TlKvStore *store);
 gsize tl_kv_store_used_bytes (TlKvStore *store);       /* pages held by sequences */
 /* bytes that `positions` positions at `loops` loops take in a mode; for admission */
 gsize tl_kv_store_estimate (TlKvStore *store, guint positions, guint loops, TlKvMode mode);
-/* TL_ERROR_NO_MEMORY with needed and free bytes when `bytes` more do not fit now */
-gboolean tl_kv_store_check (TlKvStore *store, gsize bytes, GError **error);
+/* TL_ERROR_NO_MEMORY with needed and free bytes when `bytes` more do not fit now. reservation: on whose account, or NULL */
+gboolean tl_kv_store_check (TlKvStore *store, TlKvReservation *reservation, gsize bytes, GError **error);
+
+/* --- a request's worst case: at first only a number; between take and release the bytes are its own --- */
+TlKvReservation *tl_kv_reservation_new (TlKvStore *store, gsize bytes);
+TlKvReservation *tl_kv_reservation_ref (TlKvReservation *reservation);
+void tl_kv_reservation_unref (TlKvReservation *reservation);
+/* NO_MEMORY when it would not fit if all who have taken theirs were gone */
+gboolean tl_kv_reservation_check (TlKvReservation *reservation, GError **error);
+/* Waits, first come first served, until it fits. Errors: NO_MEMORY as above, CANCELLED. Taken already: does nothing. */
+gboolean tl_kv_reservation_take (TlKvReservation *reservation, GCancellable *cancellable, GError **error);
+void tl_kv_reservation_release (TlKvReservation *reservation);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC (TlKvReservation, tl_kv_reservation_unref)
 
 /* for tl-sequence.c */
-TlPage *tl_kv_store_page_new (TlKvStore *store, gsize bytes, GError **error);
+TlPage *tl_kv_store_page_new (TlKvStore *store, TlKvReservation *reservation, gsize bytes, GError **error);
 TlPage *tl_page_ref (TlPage *page);
 void tl_page_unref (TlKvStore *store, TlPage *page);
 gboolean tl_page_is_shared (TlPage *page);

@@ -8,7 +8,8 @@
  *   tl_pass_loops (pass, 1, …);  tl_pass_read_state (pass, row, TL_STATE_H, h);  tl_pass_stop_row (pass, row);
  *   tl_pass_finish (pass, …);  tl_pass_free (pass);
  *
- * Not locked: one pass at a time per backend.
+ * Entries of the backend are not locked: one at a time. Making, ending and freeing a pass is no entry; any thread may do it
+ * for sequences it owns.
  */
 #pragma once
 
@@ -90,9 +91,19 @@ gboolean tl_pass_finish (TlPass *pass, GCancellable *cancellable, GError **error
 void tl_pass_free (TlPass *pass);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC (TlPass, tl_pass_free)
 
-/* begin to finish at once for new rows that all stop at one depth: one entry of the backend */
-gboolean tl_pass_rows (TlBackend *backend, const TlPassRow *rows, guint n_rows, TlStates *states,
+/* --- several passes at once --- */
+/* tl_pass_begin() without the pre stack: rows checked, pages ready. cancellable: looked at in every entry that follows. */
+TlPass *tl_pass_new (TlBackend *backend, const TlPassRow *rows, guint n_rows, TlStates *states,
   GCancellable *cancellable, GError **error);
+/* The stages of several passes of one backend, their rows in one entry. One that fails drops out; the others do not notice. */
+void tl_passes_whole (TlPass **passes, guint n);       /* pre, loops and post for new rows; those of a sequence of one stop */
+void tl_passes_pre (TlPass **passes, guint n);
+void tl_passes_loops (TlPass **passes, guint n, guint loops);
+void tl_passes_post (TlPass **passes, guint n);
+gboolean tl_pass_is_going (const TlPass *pass);        /* has not failed, and a row has loops to go */
+/* after post: tokens and depths committed; or FALSE and why the pass failed */
+gboolean tl_pass_end (TlPass *pass, GError **error);
+
 /* the same where everything is computed again (without a cache, on devices that run whole sequences): rows of any depths, run
  * to their stops; start: where initial states come from, or NULL */
 gboolean tl_pass_recompute (TlBackend *backend, const TlPassRow *rows, guint n_rows, const TlPassOptions *start,

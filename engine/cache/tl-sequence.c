@@ -12,6 +12,7 @@ struct _TlKvSequence
 {
   gint ref_count;
   TlKvStore *store;
+  TlKvReservation *reservation; /* on whose account pages are taken; or NULL */
   guint window, start;
   GArray *tokens;               /* guint32 [length] */
   GArray *depths;               /* guint16 [length] */
@@ -118,8 +119,24 @@ tl_kv_sequence_unref (TlKvSequence *seq)
   g_free (seq->table.pages);
   g_array_unref (seq->tokens);
   g_array_unref (seq->depths);
+  tl_kv_sequence_set_reservation (seq, NULL);
   tl_kv_store_unref (seq->store);
   g_free (seq);
+}
+
+void
+tl_kv_sequence_set_reservation (TlKvSequence *seq, TlKvReservation *reservation)
+{
+  if (reservation)
+    tl_kv_reservation_ref (reservation);
+  g_clear_pointer (&seq->reservation, tl_kv_reservation_unref);
+  seq->reservation = reservation;
+}
+
+TlKvReservation *
+tl_kv_sequence_reservation (const TlKvSequence *seq)
+{
+  return seq->reservation;
 }
 
 TlKvSequence *
@@ -127,6 +144,7 @@ tl_kv_sequence_fork (TlKvSequence *seq)
 {
   TlKvSequence *copy = tl_kv_sequence_new (seq->store, seq->table.mode, seq->window);
   copy->start = seq->start;
+  tl_kv_sequence_set_reservation (copy, seq->reservation);
   g_array_append_vals (copy->tokens, seq->tokens->data, seq->tokens->len);
   g_array_append_vals (copy->depths, seq->depths->data, seq->depths->len);
   grow_groups (copy, seq->table.n_groups);
@@ -246,14 +264,14 @@ tl_kv_sequence_reserve (TlKvSequence *seq, guint from, guint to, guint loops, GE
     for (guint s = first; s < last; s++)
       if (needs_page (seq, g, s))
         needed += group_bytes (seq, g);
-  if (!tl_kv_store_check (seq->store, needed, error))
+  if (!tl_kv_store_check (seq->store, seq->reservation, needed, error))
     return FALSE;
 
   for (guint g = 0; g < seq->table.n_groups; g++)
     for (guint s = first; s < last && group_bytes (seq, g) > 0; s++)
       if (needs_page (seq, g, s))
         {
-          TlPage *page = tl_kv_store_page_new (seq->store, group_bytes (seq, g), error);
+          TlPage *page = tl_kv_store_page_new (seq->store, seq->reservation, group_bytes (seq, g), error);
           if (!page)
             return FALSE;
           if (seq->held[g][s])
@@ -313,9 +331,12 @@ void
 tl_kv_sequence_replace (TlKvSequence *seq, TlKvSequence *other)
 {
   TlKvSequence kept = *seq;
+  TlKvReservation *account = seq->reservation;
   gint other_count = other->ref_count;
   *seq = *other;
   *other = kept;
+  other->reservation = seq->reservation;        /* accounts stay where they are */
+  seq->reservation = account;
   seq->ref_count = kept.ref_count;
   other->ref_count = other_count;
   tl_kv_sequence_truncate (other, 0);

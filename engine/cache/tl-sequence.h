@@ -4,7 +4,8 @@
  * position stores the depth it reached; a row at depth d reads plane min (d, e), kept true by physical copies.
  * With a window, pages are freed whole once neither a later row nor one that was taken back sees them; positions stay
  * absolute.
- * Not locked: one owner at a time. An immutable snapshot is a fork that nobody runs.
+ * Not locked: one owner at a time, and a pass counts as one. An immutable snapshot is a fork that nobody runs; any number of
+ * threads may fork it at once.
  * (The public object TlSequence in engine/ wraps one of these.)
  */
 #pragma once
@@ -24,6 +25,10 @@ TlKvSequence *tl_kv_sequence_new (TlKvStore *store, TlKvMode mode, guint window)
 TlKvSequence *tl_kv_sequence_ref (TlKvSequence *seq);
 void tl_kv_sequence_unref (TlKvSequence *seq);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC (TlKvSequence, tl_kv_sequence_unref)
+
+/* On whose account pages are taken from now on; NULL: nobody's. Forks inherit it. */
+void tl_kv_sequence_set_reservation (TlKvSequence *seq, TlKvReservation *reservation);
+TlKvReservation *tl_kv_sequence_reservation (const TlKvSequence *seq);  /* transfer none */
 
 /* a second sequence with the same past; pages are shared until one of the two writes. transfer full */
 TlKvSequence *tl_kv_sequence_fork (TlKvSequence *seq);

@@ -133,7 +133,7 @@ fill_panel (Pass *pass, Worker *w, const TlOp *op, const TlPackedMatrix *p, cons
         memcpy (x + k1, row_of (cpu, op->in2, rows[i]), k2 * sizeof (float));
       if (is_quantised (cpu, p) && !cpu->kernels->quantise_row (x, p->cols, p->group, a->q + i * a->stride,
             a->scale + (gsize) i * a->n_groups, a->sum + (gsize) i * a->n_groups))
-        g_atomic_int_set (&pass->not_finite, 1);
+        g_atomic_int_set (&pass->batch->rows[rows[i]].fate, TL_ROW_NOT_FINITE);
     }
   return a;
 }
@@ -228,9 +228,9 @@ op_linear (Pass *pass, guint id, const TlOp *op, const TlPackedMatrix *packed, c
     }
 }
 
-/* scale and softcap of n logits; a value that is not finite makes the pass fail */
+/* scale and softcap of n logits of a row; a value that is not finite makes it fail */
 static void
-finish_logits (Pass *pass, const TlOp *op, float *logits, guint n)
+finish_logits (Pass *pass, const TlOp *op, TlRow *row, float *logits, guint n)
 {
   for (guint i = 0; op->scale != 1.0f && i < n; i++)
     logits[i] *= op->scale;
@@ -238,7 +238,7 @@ finish_logits (Pass *pass, const TlOp *op, float *logits, guint n)
     pass->cpu->kernels->softcap (logits, n, op->softcap);
   for (guint i = 0; i < n; i++)
     if (!isfinite (logits[i]))
-      g_atomic_int_set (&pass->not_finite, 1);
+      g_atomic_int_set (&row->fate, TL_ROW_NOT_FINITE);
 }
 
 static void
@@ -255,9 +255,9 @@ op_head (Pass *pass, guint id, const TlOp *op, const TlPackedMatrix *p, const gu
       multiply (cpu, p, a, op->bias[0], n, from, to, w->y);
       for (guint j = 0; j < n; j++)
         {
-          float *logits = pass->batch->rows[rows[j]].logits + from;
-          memcpy (logits, w->y + (gsize) j * OUTPUT_ROWS, wanted * sizeof (float));
-          finish_logits (pass, op, logits, wanted);
+          TlRow *row = &pass->batch->rows[rows[j]];
+          memcpy (row->logits + from, w->y + (gsize) j * OUTPUT_ROWS, wanted * sizeof (float));
+          finish_logits (pass, op, row, row->logits + from, wanted);
         }
     }
 }
@@ -371,12 +371,14 @@ choose_rows (Pass *pass, gboolean body)
   pass->n_active = pass->n_later = pass->n_delivering = 0;
   if (g_cancellable_is_cancelled (pass->cancellable))
     pass->cancelled = 1;
-  if (pass->cancelled || g_atomic_int_get (&pass->not_finite))
+  if (pass->cancelled)
     return;
   for (guint r = 0; r < pass->batch->n_rows; r++)
     {
-      const TlRow *row = &pass->batch->rows[r];
-      if (body && row->depth >= row->stop)
+      TlRow *row = &pass->batch->rows[r];
+      if (row->cancellable && g_cancellable_is_cancelled (row->cancellable))
+        g_atomic_int_set (&row->fate, TL_ROW_CANCELLED);
+      if (g_atomic_int_get (&row->fate) != TL_ROW_GOOD || (body && row->depth >= row->stop))
         continue;
       cpu->active[pass->n_active++] = r;
       if (row->depth > 0)
@@ -492,6 +494,7 @@ cpu_run (TlBackend *backend, TlBatch *batch, TlStages stages, guint max_loops, G
     {
       if (stages & TL_STAGE_PRE)
         batch->rows[r].depth = 0;
+      batch->rows[r].fate = TL_ROW_GOOD;
       pass.traced |= batch->rows[r].trace != NULL;
       tl_program_rope_row (p, batch->rows[r].position, cpu->rope_cos + (gsize) r * (p->rope_dims / 2),
         cpu->rope_sin + (gsize) r * (p->rope_dims / 2));
@@ -501,11 +504,7 @@ cpu_run (TlBackend *backend, TlBatch *batch, TlStages stages, guint max_loops, G
 
   if (pass.cancelled)
     g_set_error (error, TL_ERROR, TL_ERROR_CANCELLED, "tinyloop: the pass was cancelled");
-  else if (pass.not_finite)
-    g_set_error (error, TL_ERROR, TL_ERROR_NUMERIC,
-      "tinyloop: %s: a value became infinite or not a number; the weights are damaged or the depth is too large",
-      tl_checkpoint_name (p->weights->checkpoint));
-  return !pass.cancelled && !pass.not_finite;
+  return !pass.cancelled;
 }
 
 /* --- the rest of the class --- */

@@ -61,7 +61,7 @@ typedef struct
   guint max_loops;
   GCancellable *cancellable;
   guint n_active, n_delivering, n_later;
-  gint not_finite, cancelled;
+  gint cancelled;
   gboolean traced;              /* a row wants a trace */
 } Pass;
 

@@ -6,7 +6,8 @@
 struct _TlScheduler
 {
   TlBackend *backend;
-  GMutex pass;                  /* held by whoever leads; guards all sequences */
+  GMutex pass;                  /* held by whoever leads */
+  GMutex books;                 /* sequences between passes; never held while one computes */
   GMutex state;                 /* guards the two below */
   gboolean closed;
   GPtrArray *running;           /* GCancellable of those between enter and leave */
@@ -19,6 +20,7 @@ tl_scheduler_new (TlBackend *backend)
   self->backend = backend;
   self->running = g_ptr_array_new_with_free_func (g_object_unref);
   g_mutex_init (&self->pass);
+  g_mutex_init (&self->books);
   g_mutex_init (&self->state);
   return self;
 }
@@ -30,6 +32,7 @@ tl_scheduler_free (TlScheduler *self)
     return;
   g_ptr_array_unref (self->running);
   g_mutex_clear (&self->pass);
+  g_mutex_clear (&self->books);
   g_mutex_clear (&self->state);
   g_free (self);
 }
@@ -79,13 +82,13 @@ forget (TlScheduler *self, GCancellable *cancellable)
 void
 tl_scheduler_lock (TlScheduler *self)
 {
-  g_mutex_lock (&self->pass);
+  g_mutex_lock (&self->books);
 }
 
 void
 tl_scheduler_unlock (TlScheduler *self)
 {
-  g_mutex_unlock (&self->pass);
+  g_mutex_unlock (&self->books);
 }
 
 gboolean
@@ -161,6 +164,16 @@ run_staged (TlScheduler *self, const TlJob *job, const TlPassRow *rows, GCancell
     && tl_pass_finish (pass, cancellable, error);
 }
 
+static gboolean
+run_whole (TlScheduler *self, const TlJob *job, const TlPassRow *rows, GCancellable *cancellable, GError **error)
+{
+  g_autoptr (TlPass) pass = tl_pass_new (self->backend, rows, job->n_rows, job->states, cancellable, error);
+  if (!pass)
+    return FALSE;
+  tl_passes_whole (&pass, 1);
+  return tl_pass_end (pass, error);
+}
+
 /* the rows with initial states where the family needs them and the job gives none; memory: their states. transfer full */
 static TlPassRow *
 complete_rows (TlScheduler *self, const TlJob *job, float **memory)
@@ -191,7 +204,7 @@ run_job (TlScheduler *self, const TlJob *job, GCancellable *cancellable, GError 
   g_autofree float *memory = NULL;
   g_autofree TlPassRow *rows = complete_rows (self, job, &memory);
   if (is_plain (job))
-    return tl_pass_rows (self->backend, rows, job->n_rows, job->states, cancellable, error);
+    return run_whole (self, job, rows, cancellable, error);
   return run_staged (self, job, rows, cancellable, error);
 }
 

@@ -39,7 +39,8 @@ gboolean tl_scheduler_run (TlScheduler *self, const TlJob *job, GCancellable *ca
 gboolean tl_scheduler_enter (TlScheduler *self, GCancellable *cancellable, GError **error);
 gboolean tl_scheduler_leave (TlScheduler *self, GCancellable *cancellable, gboolean ok, GError **error);
 
-/* while sequences are forked, truncated, measured or freed between passes; also on a closed model */
+/* For sequences that several threads fork, truncate or free between passes; never held while a pass computes. Also on a
+ * closed model. */
 void tl_scheduler_lock (TlScheduler *self);
 void tl_scheduler_unlock (TlScheduler *self);
 

@@ -57,8 +57,8 @@ struct _TlBackendClass
   const char *name;             /* "cpu" */
   TlBackend *(*prepare) (TlProgram *program, const TlBackendOptions *options, GError **error);
   void (*free) (TlBackend *backend);
-  /* One entry per pass. Errors: NUMERIC, CANCELLED (at a loop's end), DEVICE; after an error the rows' planes and states
-   * are undefined and the caller drops them. */
+  /* One entry per pass. A row that is cancelled (at a loop's end) or not finite gets its fate and drops out; its planes, state
+   * and outputs are undefined then. Errors: CANCELLED (all rows, at a loop's end), DEVICE, NO_MEMORY: the same for all. */
   gboolean (*run) (TlBackend *backend, TlBatch *batch, TlStages stages, guint max_loops, GCancellable *cancellable,
     GError **error);
 

@@ -6,7 +6,7 @@
  */
 #pragma once
 
-#include <glib.h>
+#include <gio/gio.h>
 
 G_BEGIN_DECLS
 
@@ -39,6 +39,9 @@ typedef struct
 
 typedef struct _TlStates TlStates;      /* row states of a backend: H (and E) by slot; see tl-backend.h */
 
+/* What became of a row. One that failed takes no further part; the others of its batch are not touched by that. */
+typedef enum { TL_ROW_GOOD, TL_ROW_NOT_FINITE, TL_ROW_CANCELLED } TlRowFate;
+
 typedef struct
 {
   guint32 token;
@@ -52,6 +55,8 @@ typedef struct
   const float *initial_state;   /* [d_model] for programs with has_initial_state; NULL = zeros */
   float *logits;                /* [vocab_size], written by POST; NULL: deliver none */
   float *hidden;                /* [d_model], written by POST: the state that enters it (after the last loop); or NULL */
+  GCancellable *cancellable;    /* looked at when a loop ends; or NULL */
+  gint fate;                    /* TlRowFate, atomic; the backend sets it */
   float *trace;                 /* [1 + pre blocks + loops][d_model]: embedding, each pre block, each loop; or NULL */
 } TlRow;
 
