@@ -27,6 +27,7 @@ struct _GstTlDetokenize
   GstBaseTransform parent;
   TlModelHolder holder;
   GstTlTextMode mode;           /* properties, object lock */
+  GstTlSeparator separator;
   gboolean skip_special;
   char *language;
 
@@ -37,6 +38,7 @@ struct _GstTlDetokenize
   TlTextInfo info;              /* of held */
   GstClockTime pts, end;
   gboolean begins;              /* no text of this reply has left */
+  gboolean open;                /* text has left behind which no separator stands yet; a flush takes nothing back */
   GQueue ready;                 /* GstBuffer */
   gboolean tagged;              /* this stream has its LANGUAGE tag */
 };
@@ -47,9 +49,9 @@ GST_ELEMENT_REGISTER_DEFINE (tldetokenize, "tldetokenize", GST_RANK_NONE, GST_TY
 /* ---- text */
 
 static void
-emit (GstTlDetokenize *self, gsize length)
+queue_text (GstTlDetokenize *self, const char *text, gsize length)
 {
-  GstBuffer *buffer = gst_buffer_new_memdup (self->held->str, length);
+  GstBuffer *buffer = gst_buffer_new_memdup (text, length);
 
   GST_BUFFER_PTS (buffer) = self->pts;
   GST_BUFFER_DURATION (buffer) = self->end > self->pts ? self->end - self->pts : 0;
@@ -59,6 +61,13 @@ emit (GstTlDetokenize *self, gsize length)
   self->begins = FALSE;
   tl_text_meta_add (buffer, &self->info);
   g_queue_push_tail (&self->ready, buffer);
+}
+
+static void
+emit (GstTlDetokenize *self, gsize length)
+{
+  queue_text (self, self->held->str, length);
+  self->open = TRUE;
   if (self->mode == TL_MODE_CUMULATIVE) {
     self->pts = self->end;
     return;
@@ -99,6 +108,19 @@ append (GstTlDetokenize *self, GBytes *text)
       g_string_append_c (self->held, data[i]);
 }
 
+static void
+emit_separator (GstTlDetokenize *self)
+{
+  static const char *const texts[] = { "", "\n", "\n\n" };
+
+  if (self->open && self->separator != TL_SEPARATOR_NONE) {
+    self->info.first_index = self->info.last_index;
+    self->pts = self->end;
+    queue_text (self, texts[self->separator], strlen (texts[self->separator]));
+  }
+  self->open = FALSE;
+}
+
 /* the reply is over: what was held is final now */
 static void
 close_reply (GstTlDetokenize *self)
@@ -112,6 +134,7 @@ close_reply (GstTlDetokenize *self)
     if (self->mode != TL_MODE_CUMULATIVE && self->held->len > 0)
       emit (self, self->held->len);
   }
+  emit_separator (self);
   g_clear_pointer (&self->detokenizer, tl_engine_detokenizer_free);
   g_string_truncate (self->held, 0);
 }
@@ -325,7 +348,7 @@ gst_tl_detokenize_change_state (GstElement *element, GstStateChange transition)
   GstStateChangeReturn ret = GST_ELEMENT_CLASS (gst_tl_detokenize_parent_class)->change_state (element, transition);
   if (transition == GST_STATE_CHANGE_PAUSED_TO_READY) {
     drop_reply (self);
-    self->tagged = FALSE;
+    self->tagged = self->open = FALSE;
     g_clear_object (&self->model);
   }
   if (transition == GST_STATE_CHANGE_READY_TO_NULL)
@@ -345,6 +368,7 @@ gst_tl_detokenize_set_property (GObject *object, guint id, const GValue *value, 
   GST_OBJECT_LOCK (self);
   switch (id) {
     case TL_PROP_MODE: self->mode = g_value_get_enum (value); break;
+    case TL_PROP_SEPARATOR: self->separator = g_value_get_enum (value); break;
     case TL_PROP_SKIP_SPECIAL: self->skip_special = g_value_get_boolean (value); break;
     case TL_PROP_LANGUAGE: g_free (self->language); self->language = g_value_dup_string (value); break;
     default: G_OBJECT_WARN_INVALID_PROPERTY_ID (object, id, pspec);
@@ -362,6 +386,7 @@ gst_tl_detokenize_get_property (GObject *object, guint id, GValue *value, GParam
   GST_OBJECT_LOCK (self);
   switch (id) {
     case TL_PROP_MODE: g_value_set_enum (value, self->mode); break;
+    case TL_PROP_SEPARATOR: g_value_set_enum (value, self->separator); break;
     case TL_PROP_SKIP_SPECIAL: g_value_set_boolean (value, self->skip_special); break;
     case TL_PROP_LANGUAGE: g_value_set_string (value, self->language); break;
     default: G_OBJECT_WARN_INVALID_PROPERTY_ID (object, id, pspec);

@@ -68,6 +68,11 @@ ENUM (mode_type, "GstTlTextMode",
     { TL_MODE_REPLY, "the whole reply at its end", "reply" },
     { TL_MODE_CUMULATIVE, "with each token all text so far", "cumulative" })
 
+ENUM (separator_type, "GstTlSeparator",
+    { TL_SEPARATOR_NONE, "nothing stands between replies", "none" },
+    { TL_SEPARATOR_NEWLINE, "the end of the line", "newline" },
+    { TL_SEPARATOR_BLANK_LINE, "the end of the line and an empty one", "blank-line" })
+
 typedef enum { KIND_STRING, KIND_OBJECT, KIND_BOOL, KIND_UINT, KIND_UINT64, KIND_DOUBLE, KIND_ENUM, KIND_LIST, KIND_STATS } Kind;
 
 typedef struct
@@ -134,6 +139,7 @@ static const Row rows[] = {
   { TL_PROP_TOKEN_STATS, SAMPLING, "token-stats", "Whether every token's meta says its log-probability and the entropy; counts from the next prompt", KIND_BOOL, .flags = PLAY },
   { TL_PROP_TOP_LOGPROBS, SAMPLING, "top-logprobs", "Likeliest ids that a token's meta names, with token-stats", KIND_UINT, 0, 1024, 0, .flags = PLAY },
   { TL_PROP_MODE, TL_ON_DETOKENIZE, "mode", "What a text buffer holds", KIND_ENUM, .type = mode_type, .flags = READY },
+  { TL_PROP_SEPARATOR, TL_ON_DETOKENIZE, "separator", "What follows every reply that gave text, as a buffer of its own; for sinks that write replies one behind the other", KIND_ENUM, .type = separator_type, .flags = READY },
   { TL_PROP_SKIP_SPECIAL, TL_ON_DETOKENIZE, "skip-special", "Whether special tokens give no text", KIND_BOOL, .preset = TRUE, .flags = READY },
   { TL_PROP_LANGUAGE, TL_ON_DETOKENIZE, "language", "Language of the replies as ISO 639 code, sent as a tag; not set: none is sent", KIND_STRING, .flags = READY },
   { TL_PROP_POST_MESSAGES, TL_ON_DECODE | TL_ON_SINK, "post-messages", "Whether to post element messages on the bus", KIND_BOOL, .preset = TRUE, .flags = PLAY },

@@ -19,6 +19,19 @@ read_stdin (GError **error)
 }
 
 static gboolean
+check_known (TlTokenizer *tokenizer, const gint32 *ids, gsize n, GError **error)
+{
+  guint size = tl_tokenizer_get_vocab_size (tokenizer);
+  for (gsize i = 0; i < n; i++)
+    if ((guint32) ids[i] >= size) {
+      g_set_error (error, TL_ERROR, TL_ERROR_INVALID_ARGUMENT, "id %d at index %" G_GSIZE_FORMAT " is unknown; this vocabulary"
+          " has 0…%u", ids[i], i, size - 1);
+      return FALSE;
+    }
+  return TRUE;
+}
+
+static gboolean
 decode (TlTokenizer *tokenizer, GBytes *input, gboolean json, GError **error)
 {
   gsize size;
@@ -28,6 +41,8 @@ decode (TlTokenizer *tokenizer, GBytes *input, gboolean json, GError **error)
   if (!ids)
     return FALSE;
   const gint32 *id = g_bytes_get_data (ids, &size);
+  if (!check_known (tokenizer, id, size / sizeof (gint32), error))
+    return FALSE;
   g_autoptr (GBytes) decoded = tl_tokenizer_decode (tokenizer, id, size / sizeof (gint32));
   data = g_bytes_get_data (decoded, &size);
   if (!json) {

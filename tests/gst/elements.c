@@ -85,6 +85,52 @@ GST_START_TEST (test_modes_cut_the_text)
 }
 GST_END_TEST;
 
+GST_START_TEST (test_a_separator_stands_behind_every_reply_that_gave_text)
+{
+  const struct { const char *options, *expected; } cases[] = {
+    { "", "a/ b/ c/a/ b/ c/" }, { "separator=newline", "a/ b/ c/\n/a/ b/ c/\n/" },
+    { "separator=blank-line mode=reply", "a b c/\n\n/a b c/\n\n/" },
+    { "separator=newline mode=cumulative", "a/a b/a b c/\n/a/a b/a b c/\n/" },
+  };
+
+  for (guint i = 0; i < G_N_ELEMENTS (cases); i++) {
+    g_autofree char *launch = g_strdup_printf ("tlgenerate model-path=m %s", cases[i].options);
+    GstHarness *h = harness (launch);
+
+    fake_engine_script (ABC);
+    for (guint n = 0; n < 2; n++) {
+      push_text (h, "x");
+      fail_unless_ends (h, "eos");
+    }
+    fake_engine_script (NULL, 0);       /* a reply without text has none */
+    push_text (h, "x");
+    fail_unless_ends (h, "eos");
+    fail_unless_text (h, "/", cases[i].expected);
+    gst_harness_teardown (h);
+  }
+}
+GST_END_TEST;
+
+GST_START_TEST (test_a_separator_stands_behind_a_cancelled_reply)
+{
+  GstHarness *h = harness ("tlgenerate name=g model-path=m separator=newline");
+
+  fake_engine_script (ABC);
+  fake_engine_block_at (2);
+  push_text (h, "x");
+  fake_engine_wait_blocked ();
+  g_signal_emit_by_name (generator (h), "cancel", TRUE);
+  fail_unless_ends (h, "cancelled");
+  fake_engine_release ();
+  push_text (h, "y");
+  fail_unless_ends (h, "eos");
+  gst_buffer_unref (gst_harness_pull (h));      /* what a flush does not take back from a sink that has written it */
+  gst_buffer_unref (gst_harness_pull (h));
+  fail_unless_text (h, "/", "\n/a/ b/ c/\n/");
+  gst_harness_teardown (h);
+}
+GST_END_TEST;
+
 GST_START_TEST (test_characters_split_over_tokens_stay_whole)
 {
   const char *word = "aä€😀b";
@@ -765,6 +811,8 @@ elements_suite (void)
   tcase_add_test (fast, test_every_token_is_a_buffer_with_time_and_meta);
   tcase_add_test (fast, test_a_reply_without_tokens_still_ends_once);
   tcase_add_test (fast, test_modes_cut_the_text);
+  tcase_add_test (fast, test_a_separator_stands_behind_every_reply_that_gave_text);
+  tcase_add_test (fast, test_a_separator_stands_behind_a_cancelled_reply);
   tcase_add_test (fast, test_characters_split_over_tokens_stay_whole);
   tcase_add_test (fast, test_framing_cuts_prompts_and_makes_a_time_segment);
   tcase_add_test (fast, test_cancel_ends_the_reply_and_keeps_the_next_prompt);

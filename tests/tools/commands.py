@@ -165,6 +165,7 @@ class Tokenizing(Case):
         self.assertEqual(json.loads(self.done("tokenize", DEMO, "--decode", "--json", text=str(ids))), text)
         self.assertEqual(json.loads(self.done("tokenize", DEMO, "--special", "--json", text="<|cmd|>")), [1])
         self.refused(1, ["'x'"], "tokenize", DEMO, "--decode", text="1 x\n")
+        self.refused(1, ["2048", "index 1", "0…2047"], "tokenize", DEMO, "--decode", text="1 2048\n")
 
     def test_a_model_without_tokenizer_says_so(self):
         self.done("convert", GOLDEN, self.path("m.tinyloop"))
