@@ -16,4 +16,7 @@
 #include "tl-convert.h"
 #include "tl-error.h"
 #include "tl-model.h"
+#include "tl-prefix-cache.h"
+#include "tl-prefix-pool.h"
+#include "tl-resume-handle.h"
 #include "tl-sequence.h"

@@ -11,6 +11,7 @@ struct _TlConversation
 {
   GObject parent;
   TlModel *model;
+  TlPrefixPool *pool;           /* or NULL */
   GMutex lock;
   GCond changed;
   GArray *head;                 /* guint32 */
@@ -45,6 +46,7 @@ tl_conversation_finalize (GObject *object)
   TlConversation *self = TL_CONVERSATION (object);
   g_clear_object (&self->reply);
   g_clear_pointer (&self->run, tl_model_run_free);
+  g_clear_object (&self->pool);
   g_object_unref (self->model);
   g_array_unref (self->head);
   g_mutex_clear (&self->lock);
@@ -73,6 +75,14 @@ tl_conversation_new (TlModel *model)
   TlConversation *self = g_object_new (TL_TYPE_CONVERSATION, NULL);
   self->model = g_object_ref (model);
   return self;
+}
+
+void
+tl_conversation_set_prefix_pool (TlConversation *self, TlPrefixPool *pool)
+{
+  g_return_if_fail (TL_IS_CONVERSATION (self));
+  g_autoptr (GMutexLocker) locker = g_mutex_locker_new (&self->lock);
+  g_set_object (&self->pool, pool);
 }
 
 static void
@@ -140,8 +150,9 @@ begin (TlConversation *self, GBytes *ids, TlGenerateConfig *config, const TlProm
   if (keep)
     g_array_append_vals (all, self->head->data, self->head->len);
   g_array_append_vals (all, prompt, n_prompt);
-  TlGenerator *reply = tl_model_begin_on (self->model, keep ? self->run : NULL, (guint32 *) all->data, all->len, n_prompt,
-      config, TRUE, error);
+  TlBeginning on = { .ids = (guint32 *) all->data, .n_ids = all->len, .n_prompt = n_prompt,
+    .base = keep ? self->run : NULL, .pool = self->pool, .ceiling = TRUE };
+  TlGenerator *reply = tl_model_begin_on (self->model, &on, config, error);
   if (reply)
     self->reply = g_object_ref (reply);
   self->policy = TL_PROMPT_QUEUE;

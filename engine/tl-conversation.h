@@ -11,6 +11,7 @@
 #pragma once
 
 #include "tl-model.h"
+#include "tl-prefix-pool.h"
 
 G_BEGIN_DECLS
 
@@ -78,6 +79,13 @@ TL_API G_DECLARE_FINAL_TYPE (TlConversation, tl_conversation, TL, CONVERSATION, 
  * Returns: (transfer full): an empty conversation
  */
 TL_API TlConversation *tl_conversation_new (TlModel *model);
+
+/**
+ * tl_conversation_set_prefix_pool:
+ * @self: a conversation
+ * @pool: (nullable): where prompts that begin from now on look for what was computed before
+ */
+TL_API void tl_conversation_set_prefix_pool (TlConversation *self, TlPrefixPool *pool);
 
 /**
  * tl_conversation_begin:

@@ -4,7 +4,7 @@
  */
 #include <string.h>
 
-#include "tl-model-private.h"
+#include "tl-prefix-private.h"
 
 struct _TlModelCore
 {
@@ -14,6 +14,7 @@ struct _TlModelCore
   guint threads;
   gsize cache_limit;
   TlKvMode kv_default;
+  gint abandoned;               /* atomic */
 
   GMutex lock;                  /* guards what follows; what is there stays */
   gboolean closed;
@@ -101,8 +102,21 @@ tl_model_core_memory (TlModelCore *core)
 }
 
 void
+tl_model_core_abandon (TlModelCore *core)
+{
+  g_atomic_int_set (&core->abandoned, TRUE);
+}
+
+gboolean
+tl_model_core_is_abandoned (TlModelCore *core)
+{
+  return g_atomic_int_get (&core->abandoned);
+}
+
+void
 tl_model_core_close (TlModelCore *core)
 {
+  tl_model_core_abandon (core);
   g_mutex_lock (&core->lock);
   core->closed = TRUE;
   for (guint i = 0; i < 2; i++)
@@ -113,24 +127,40 @@ tl_model_core_close (TlModelCore *core)
 
 /* --- runs --- */
 
-static TlKvMode
-kv_mode_of (const TlModelCore *core, const TlGenerateConfig *config)
+/* by TlKvPrecision */
+static const TlKvMode modes[] = { [TL_KV_PRECISION_FP16] = TL_KV_FP16, [TL_KV_PRECISION_FP32] = TL_KV_FP32,
+  [TL_KV_PRECISION_INT8] = TL_KV_INT8, [TL_KV_PRECISION_INT4] = TL_KV_INT4, [TL_KV_PRECISION_H] = TL_KV_H,
+  [TL_KV_PRECISION_H_INT8] = TL_KV_H_INT8 };
+
+TlKvMode
+tl_model_kv_mode (const TlModelCore *core, const TlGenerateConfig *config)
 {
-  static const TlKvMode modes[] = { [TL_KV_PRECISION_FP16] = TL_KV_FP16, [TL_KV_PRECISION_FP32] = TL_KV_FP32,
-    [TL_KV_PRECISION_INT8] = TL_KV_INT8, [TL_KV_PRECISION_INT4] = TL_KV_INT4, [TL_KV_PRECISION_H] = TL_KV_H,
-    [TL_KV_PRECISION_H_INT8] = TL_KV_H_INT8 };
   if (config->kv_mode == TL_KV_PRECISION_DEFAULT)
     return config->exact_activations ? TL_KV_FP32 : core->kv_default;
   return modes[config->kv_mode];
 }
 
-static gboolean
-can_go_on (TlModelCore *core, const TlModelRun *base, const TlGenerateConfig *config)
+void
+tl_model_set_kv_mode (TlGenerateConfig *config, TlKvMode mode)
 {
-  return base && base->core == core && base->exact == config->exact_activations
-      && tl_kv_sequence_mode (base->sequence) == kv_mode_of (core, config)
-      && tl_kv_sequence_window (base->sequence) == config->cache_window
-      && base->options.state_seed == config->state_seed;
+  for (guint i = TL_KV_PRECISION_DEFAULT + 1; i < G_N_ELEMENTS (modes); i++)
+    if (modes[i] == mode)
+      config->kv_mode = i;
+}
+
+/* a fork of base's sequence if the configuration can go on with its first `at_most` positions, else an empty one */
+static TlKvSequence *
+sequence_for (TlModelCore *core, const TlModelRun *base, guint at_most, const TlGenerateConfig *config)
+{
+  if (base && base->core == core && base->exact == config->exact_activations
+      && tl_kv_sequence_mode (base->sequence) == tl_model_kv_mode (core, config)
+      && base->options.state_seed == config->state_seed) {
+    g_autoptr (TlKvSequence) fork = tl_kv_sequence_fork (base->sequence);
+    tl_kv_sequence_truncate (fork, at_most);
+    if (tl_kv_sequence_set_window (fork, config->cache_window))
+      return g_steal_pointer (&fork);
+  }
+  return tl_kv_sequence_new (core->stores[config->exact_activations], tl_model_kv_mode (core, config), config->cache_window);
 }
 
 /* the store and scheduler a configuration asks for, made when need be; CLOSED */
@@ -146,7 +176,8 @@ open_backend (TlModelCore *core, gboolean exact, GError **error)
 }
 
 TlModelRun *
-tl_model_run_new (TlModelCore *core, TlModelRun *base, TlGenerateConfig *config, guint positions, GError **error)
+tl_model_run_new (TlModelCore *core, TlModelRun *base, guint at_most, TlGenerateConfig *config, guint positions,
+    GError **error)
 {
   TlModelRun *run = NULL;
   gboolean exact = config->exact_activations;
@@ -154,24 +185,25 @@ tl_model_run_new (TlModelCore *core, TlModelRun *base, TlGenerateConfig *config,
     return NULL;
 
   tl_scheduler_lock (core->schedulers[exact]);
-  gboolean forked = can_go_on (core, base, config);
-  guint held = forked ? tl_kv_sequence_length (base->sequence) : 0;
+  TlKvSequence *sequence = sequence_for (core, base, at_most, config);
+  guint held = tl_kv_sequence_length (sequence);
   guint loops = config->loops ? config->loops : core->program->descriptor->loops_default;
   guint kept = positions;
-  if (config->cache_window)
+  if (config->cache_window && !config->keep_states)
     kept = MIN (kept, config->cache_window + TL_KV_ROLLBACK + (config->chunk_size ? config->chunk_size : 128));
   gboolean ok = tl_kv_store_check (core->stores[exact], NULL,
-      tl_kv_store_estimate (core->stores[exact], kept > held ? kept - held : 0, loops, kv_mode_of (core, config)), error);
+      tl_kv_store_estimate (core->stores[exact], kept > held ? kept - held : 0, loops, tl_model_kv_mode (core, config)),
+      error);
   if (ok) {
     run = g_new0 (TlModelRun, 1);
     run->core = tl_model_core_ref (core);
     run->backend = core->backends[exact];
     run->scheduler = core->schedulers[exact];
     run->exact = exact;
-    run->sequence = forked ? tl_kv_sequence_fork (base->sequence)
-        : tl_kv_sequence_new (core->stores[exact], kv_mode_of (core, config), config->cache_window);
+    run->sequence = g_steal_pointer (&sequence);
     run->options = (TlPassOptions) { .loops = loops, .chunk = config->chunk_size, .state_seed = config->state_seed };
   }
+  g_clear_pointer (&sequence, tl_kv_sequence_unref);
   tl_scheduler_unlock (core->schedulers[exact]);
   return run;
 }
@@ -182,6 +214,10 @@ tl_model_run_free (TlModelRun *run)
   tl_scheduler_lock (run->scheduler);
   tl_kv_sequence_unref (run->sequence);
   tl_scheduler_unlock (run->scheduler);
+  g_clear_pointer (&run->keep, tl_kept_rows_unref);
+  g_clear_pointer (&run->resume, tl_kept_rows_unref);
+  g_clear_object (&run->learner);
+  g_clear_pointer (&run->key, tl_prefix_key_free);
   tl_model_core_unref (run->core);
   g_free (run);
 }
@@ -190,7 +226,7 @@ guint
 tl_model_run_length (TlModelRun *run)
 {
   tl_scheduler_lock (run->scheduler);
-  guint length = tl_kv_sequence_length (run->sequence);
+  guint length = run->resume ? run->resumed : tl_kv_sequence_length (run->sequence);
   tl_scheduler_unlock (run->scheduler);
   return length;
 }
@@ -208,8 +244,13 @@ tl_model_run_fork (TlModelRun *run)
 {
   TlModelRun *fork = g_memdup2 (run, sizeof *run);
   tl_model_core_ref (fork->core);
+  fork->keep = fork->resume = NULL;
+  fork->learner = NULL;
+  fork->key = NULL;
   tl_scheduler_lock (run->scheduler);
   fork->sequence = tl_kv_sequence_fork (run->sequence);
+  if (run->resume)              /* the rows behind are still shallow */
+    tl_kv_sequence_truncate (fork->sequence, run->resumed);
   tl_scheduler_unlock (run->scheduler);
   return fork;
 }

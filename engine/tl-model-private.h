@@ -11,10 +11,13 @@
 #include "tl-conversation.h"
 #include "tl-model-grammar.h"
 #include "tl-model.h"
+#include "tl-prefix-pool.h"
 
 G_BEGIN_DECLS
 
 typedef struct _TlModelCore TlModelCore;
+typedef struct _TlKeptRows TlKeptRows;          /* tl-kept-rows.h */
+typedef struct _TlPrefixKey TlPrefixKey;        /* tl-prefix-private.h */
 
 typedef struct
 {
@@ -24,7 +27,25 @@ typedef struct
   TlKvSequence *sequence;
   gboolean exact;
   TlPassOptions options;
+  TlKeptRows *keep;             /* where the prompt's rows leave their states; or NULL */
+  TlKeptRows *resume;           /* rows of the prompt that go on from their states; or NULL */
+  guint resumed;                /* positions before it are through */
+  TlPrefixPool *learner;        /* gets the prompt once it is through; or NULL */
+  TlPrefixKey *key;             /* for it */
+  guint prompt_end;
 } TlModelRun;
+
+/* What a generation begins on. */
+typedef struct
+{
+  const guint32 *ids;           /* history and prompt */
+  gsize n_ids, n_prompt;
+  TlModelRun *base;             /* may hold the first of them; or NULL */
+  TlKeptRows *resume;           /* states of rows that base holds at fewer loops; or NULL */
+  TlPrefixPool *pool;           /* where more of them may be found; or NULL */
+  gboolean ceiling;             /* max-tokens is cut to the room left instead of refused */
+  gboolean whole;               /* base may hold all ids, because the logits behind them are known; else the last runs again */
+} TlBeginning;
 
 TlModelCore *tl_model_core_new (TlProgram *program, const TlBackendClass *klass, guint threads, gsize cache_limit,
   GError **error);
@@ -35,15 +56,22 @@ void tl_model_core_unref (TlModelCore *core);
 void tl_model_core_close (TlModelCore *core);
 gsize tl_model_core_memory (TlModelCore *core);
 TlProgram *tl_model_core_program (TlModelCore *core);
+/* nobody asks it any more: closed, or its model is gone */
+void tl_model_core_abandon (TlModelCore *core);
+gboolean tl_model_core_is_abandoned (TlModelCore *core);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC (TlModelCore, tl_model_core_unref)
 
-/* A run on a fork of base->sequence when the configuration allows it, else on an empty sequence; reserves nothing, but
- * refuses what cannot fit: `positions` in total. */
-TlModelRun *tl_model_run_new (TlModelCore *core, TlModelRun *base, TlGenerateConfig *config, guint positions,
+/* A run on a fork of the first `at_most` positions of base->sequence when the configuration allows it, else on an empty
+ * sequence; reserves nothing, but refuses what cannot fit: `positions` in total. */
+TlModelRun *tl_model_run_new (TlModelCore *core, TlModelRun *base, guint at_most, TlGenerateConfig *config, guint positions,
   GError **error);
 void tl_model_run_free (TlModelRun *run);
+/* the position of the next row: its length, or less while a prompt is being resumed */
 guint tl_model_run_length (TlModelRun *run);
 void tl_model_run_truncate (TlModelRun *run, guint length);
+/* the mode a configuration asks for */
+TlKvMode tl_model_kv_mode (const TlModelCore *core, const TlGenerateConfig *config);
+void tl_model_set_kv_mode (TlGenerateConfig *config, TlKvMode mode);
 /* a run that shares the sequence's pages */
 TlModelRun *tl_model_run_fork (TlModelRun *run);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC (TlModelRun, tl_model_run_free)
@@ -52,9 +80,7 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC (TlModelRun, tl_model_run_free)
 TlModelCore *tl_model_get_core (TlModel *self, GError **error);
 /* for a reply of the model, which @grammar must be bound to, or is now; transfer full */
 TlMatcher *tl_model_create_matcher (TlModel *self, TlGrammar *grammar, GError **error);
-/* ids: history and prompt; ceiling: max-tokens is cut to the room left instead of refused */
-TlGenerator *tl_model_begin_on (TlModel *self, TlModelRun *base, const guint32 *ids, gsize n_ids, gsize n_prompt,
-  TlGenerateConfig *config, gboolean ceiling, GError **error);
+TlGenerator *tl_model_begin_on (TlModel *self, const TlBeginning *on, TlGenerateConfig *config, GError **error);
 /* a reply to a prompt that another generator has prefilled: on a fork of its run, what holds for the run taken over */
 TlGenerator *tl_model_begin_after (TlModel *self, TlGenerator *prompt, TlGenerateConfig *config, GError **error);
 

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "score/tl-score.h"
-#include "tl-model-private.h"
+#include "tl-prefix-private.h"
 
 const guint32 *
 tl_ids_from_bytes (GBytes *bytes, gsize *n, GError **error)
@@ -50,17 +50,38 @@ too_long (gsize n_ids, guint max_tokens, guint limit, GError **error)
   return FALSE;
 }
 
+/* rows before `end` are there: once the prompt is complete, its states are whole and who wants to learn it may */
+static void
+pass_is_through (TlModelRun *run, guint end)
+{
+  if (run->resume)
+    run->resumed = end;
+  if (end != run->prompt_end)
+    return;
+  if (run->resume)
+    tl_kv_sequence_pin (run->sequence, FALSE);
+  g_clear_pointer (&run->resume, tl_kept_rows_unref);
+  if (run->learner)
+    tl_prefix_pool_learn (run->learner, run, g_steal_pointer (&run->key));
+  g_clear_object (&run->learner);
+}
+
 static gboolean
 run_on_model (gpointer data, const guint32 *tokens, guint n, float *logits, GCancellable *cancellable, GError **error)
 {
   TlModelRun *run = data;
-  guint first = tl_kv_sequence_length (run->sequence);
+  TlKeptRows *kept = run->resume ? run->resume : run->keep;
+  guint first = run->resume ? run->resumed : tl_kv_sequence_length (run->sequence);
   g_autofree TlPassRow *rows = g_new0 (TlPassRow, n);
   for (guint i = 0; i < n; i++)
     rows[i] = (TlPassRow) { .sequence = run->sequence, .position = first + i, .token = tokens[i],
-      .stop = run->options.loops, .logits = i + 1 == n ? logits : NULL };
-  TlJob job = { .rows = rows, .n_rows = n, .start = &run->options };
-  return tl_scheduler_run (run->scheduler, &job, cancellable, error);
+      .depth = run->resume ? run->resume->depth : 0, .stop = run->options.loops, .slot = kept ? first + i - kept->first : 0,
+      .logits = i + 1 == n ? logits : NULL };
+  TlJob job = { .rows = rows, .n_rows = n, .start = &run->options, .states = kept ? kept->states : NULL };
+  if (!tl_scheduler_run (run->scheduler, &job, cancellable, error))
+    return FALSE;
+  pass_is_through (run, first + n);
+  return TRUE;
 }
 
 static void
@@ -78,30 +99,77 @@ chunk_of (const TlGenerateConfig *config)
   return config->chunk_size ? config->chunk_size : 128;
 }
 
-/* whole: the base may hold all ids, because the logits behind them are known; else the last one is run again */
-static TlGenerator *
-begin_on (TlModel *self, TlModelRun *base, const guint32 *ids, gsize n_ids, gsize n_prompt, TlGenerateConfig *config,
-    gboolean ceiling, gboolean whole, GError **error)
+/* a run with as much of the ids as base and pool have; what the pool holds gives way to the request */
+static TlModelRun *
+run_for (TlModelCore *core, const TlBeginning *on, TlGenerateConfig *config, guint positions, GError **error)
+{
+  g_autoptr (TlModelRun) run = NULL;
+  g_autoptr (GError) why = NULL;
+  guint held = on->base ? tl_model_run_length (on->base) : 0;
+  /* a prompt that is to keep its rows' states has to run them */
+  g_autoptr (TlPrefixHit) hit = on->pool && !config->keep_states ? tl_prefix_pool_find (on->pool, core, config, on->ids, on->n_ids - 1, held) : NULL;
+  do {
+    g_clear_error (&why);
+    run = tl_model_run_new (core, hit ? hit->run : on->base, hit ? hit->length : G_MAXUINT, config, positions, &why);
+  } while (g_error_matches (why, TL_ERROR, TL_ERROR_NO_MEMORY) && on->pool && tl_prefix_pool_evict (on->pool, core));
+  if (!run) {
+    g_propagate_error (error, g_steal_pointer (&why));
+    return NULL;
+  }
+  if (on->pool && (hit || held == 0))
+    tl_prefix_pool_count (on->pool, tl_model_run_length (run), on->n_ids);
+  return g_steal_pointer (&run);
+}
+
+/* rows that the run holds at fewer loops are to go deeper, from a copy of their states */
+static gboolean
+resume (TlModelRun *run, const TlBeginning *on, GError **error)
+{
+  if (!(run->resume = tl_kept_rows_copy (on->resume, error)))
+    return FALSE;
+  run->resumed = on->resume->first;
+  tl_kv_sequence_pin (run->sequence, TRUE);     /* it is not shared with anybody yet */
+  return TRUE;
+}
+
+static gboolean
+keep (TlModelRun *run, const TlBeginning *on, GError **error)
+{
+  guint first = tl_model_run_length (run);
+  run->keep = tl_kept_rows_new (run, first, on->n_ids - first, run->options.loops, error);
+  tl_kv_sequence_pin (run->sequence, TRUE);
+  return run->keep != NULL;
+}
+
+TlGenerator *
+tl_model_begin_on (TlModel *self, const TlBeginning *on, TlGenerateConfig *config, GError **error)
 {
   g_autoptr (TlGenerateConfig) copy = config ? tl_generate_config_copy (config) : tl_generate_config_new ();
   g_autoptr (TlModelCore) core = tl_model_get_core (self, error);
   guint limit = tl_model_get_max_seq_len (self), max_tokens = copy->max_tokens;
-  if (!core || !check_request (self, ids, n_ids, copy, error))
+  if (!core || !check_request (self, on->ids, on->n_ids, copy, error))
     return NULL;
-  if (n_ids >= limit || (!ceiling && max_tokens > limit - n_ids)) {
-    too_long (n_ids, max_tokens, limit, error);
+  if (on->n_ids >= limit || (!on->ceiling && max_tokens > limit - on->n_ids)) {
+    too_long (on->n_ids, max_tokens, limit, error);
     return NULL;
   }
-  max_tokens = MIN (max_tokens, limit - n_ids);
+  max_tokens = MIN (max_tokens, limit - on->n_ids);
 
   g_autoptr (TlMatcher) matcher = copy->grammar ? tl_model_create_matcher (self, copy->grammar, error) : NULL;
   if (copy->grammar && !matcher)
     return NULL;
-  g_autoptr (TlModelRun) run = tl_model_run_new (core, base, copy, n_ids + max_tokens, error);
+  g_autoptr (TlModelRun) run = run_for (core, on, copy, on->n_ids + max_tokens, error);
   if (!run)
     return NULL;
-  if (tl_model_run_length (run) >= n_ids)
-    tl_model_run_truncate (run, whole ? n_ids : n_ids - 1);
+  if (tl_model_run_length (run) >= on->n_ids && !on->resume)
+    tl_model_run_truncate (run, on->whole ? on->n_ids : on->n_ids - 1);
+  if ((on->resume && !resume (run, on, error)) || (copy->keep_states && !on->resume && !on->whole && !keep (run, on, error)))
+    return NULL;
+  run->prompt_end = on->n_ids;
+  if (on->pool && tl_prefix_pool_get_learns (on->pool)) {
+    run->learner = g_object_ref (on->pool);
+    run->key = tl_prefix_key_new (core, copy);
+  }
   guint n_cached = tl_model_run_length (run);   /* a window may have let go of what the last row sees */
   TlGeneratorSource source = {
     .run = run_on_model, .data = run, .free = (GDestroyNotify) tl_model_run_free,
@@ -112,14 +180,15 @@ begin_on (TlModel *self, TlModelRun *base, const guint32 *ids, gsize n_ids, gsiz
     .tokenizer = tl_model_get_tokenizer (self), .matcher = g_steal_pointer (&matcher),
   };
   run = NULL;
-  return tl_generator_new (&source, ids, n_ids, n_cached, n_prompt, copy, max_tokens);
+  return tl_generator_new (&source, on->ids, on->n_ids, n_cached, on->n_prompt, copy, max_tokens);
 }
 
-TlGenerator *
-tl_model_begin_on (TlModel *self, TlModelRun *base, const guint32 *ids, gsize n_ids, gsize n_prompt,
-    TlGenerateConfig *config, gboolean ceiling, GError **error)
+/* whether a prompt that has run at some loops is to be resumed for a reply at others */
+static gboolean
+goes_deeper (TlModelRun *prompt, guint loops)
 {
-  return begin_on (self, base, ids, n_ids, n_prompt, config, ceiling, FALSE, error);
+  return prompt->keep && loops > prompt->keep->depth
+      && !tl_model_core_program (prompt->core)->descriptor->cond_depends_on_total;
 }
 
 TlGenerator *
@@ -128,16 +197,21 @@ tl_model_begin_after (TlModel *self, TlGenerator *prompt, TlGenerateConfig *conf
   g_autoptr (TlGenerateConfig) own = config ? tl_generate_config_copy (config) : tl_generate_config_new ();
   const TlGenerateConfig *first = tl_generator_config (prompt);
   guint n_ids, loops = tl_generator_loops (prompt);
-  const guint32 *ids = tl_generator_prompt_ids (prompt, &n_ids);
+  TlModelRun *run = tl_generator_source_data (prompt);
+  TlBeginning on = { .ids = tl_generator_prompt_ids (prompt, &n_ids), .n_ids = n_ids,
+    .n_prompt = tl_generator_prompt_length (prompt), .base = run, .ceiling = TRUE };
 
   own->kv_mode = first->kv_mode;
   own->cache_window = first->cache_window;
   own->state_seed = first->state_seed;
   own->exact_activations = first->exact_activations;
+  own->keep_states = FALSE;
   if (own->loops == 0)
     own->loops = loops;
-  TlGenerator *reply = begin_on (self, tl_generator_source_data (prompt), ids, n_ids, tl_generator_prompt_length (prompt),
-      own, TRUE, own->loops == loops, error);
+  on.whole = own->loops == loops;
+  if (goes_deeper (run, own->loops))
+    on.resume = run->keep;
+  TlGenerator *reply = tl_model_begin_on (self, &on, own, error);
   if (reply)
     tl_generator_go_on_from (reply, prompt);
   return reply;
@@ -149,7 +223,8 @@ tl_model_begin (TlModel *self, GBytes *ids, TlGenerateConfig *config, GError **e
   g_return_val_if_fail (TL_IS_MODEL (self), NULL);
   gsize n;
   const guint32 *prompt = tl_ids_from_bytes (ids, &n, error);
-  return prompt ? tl_model_begin_on (self, NULL, prompt, n, n, config, FALSE, error) : NULL;
+  TlBeginning on = { .ids = prompt, .n_ids = n, .n_prompt = n };
+  return prompt ? tl_model_begin_on (self, &on, config, error) : NULL;
 }
 
 TlGeneration *
@@ -178,7 +253,7 @@ score (TlModel *self, GBytes *ids, TlGenerateConfig *config, TlScoreFunc func, G
     too_long (n, 0, tl_model_get_max_seq_len (self), error);
     return NULL;
   }
-  g_autoptr (TlModelRun) run = tl_model_run_new (core, NULL, copy, n, error);
+  g_autoptr (TlModelRun) run = tl_model_run_new (core, NULL, 0, copy, n, error);
   if (!run)
     return NULL;
 

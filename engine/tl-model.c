@@ -85,6 +85,8 @@ static void
 tl_model_finalize (GObject *object)
 {
   TlModel *self = TL_MODEL (object);
+  if (self->core)
+    tl_model_core_abandon (self->core);
   g_clear_pointer (&self->core, tl_model_core_unref);
   g_clear_pointer (&self->weights, tl_weights_unref);
   g_clear_pointer (&self->checkpoint, tl_checkpoint_unref);

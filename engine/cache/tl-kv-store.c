@@ -138,6 +138,28 @@ refuse (TlKvStore *store, gsize bytes, gsize left, GError **error)
   return FALSE;
 }
 
+/* --- bytes beside pages --- */
+
+gboolean
+tl_kv_store_take (TlKvStore *store, gsize bytes, GError **error)
+{
+  g_mutex_lock (&store->lock);
+  gsize left = free_bytes (store, NULL);
+  if (bytes <= left)
+    store->used += bytes;
+  g_mutex_unlock (&store->lock);
+  return bytes <= left || refuse (store, bytes, left, error);
+}
+
+void
+tl_kv_store_give_back (TlKvStore *store, gsize bytes)
+{
+  g_mutex_lock (&store->lock);
+  store->used -= bytes;
+  g_cond_broadcast (&store->freed);
+  g_mutex_unlock (&store->lock);
+}
+
 /* --- pages --- */
 
 gboolean

@@ -22,7 +22,7 @@ void tl_kv_store_unref (TlKvStore *store);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC (TlKvStore, tl_kv_store_unref)
 
 TlBackend *tl_kv_store_backend (TlKvStore *store);
-gsize tl_kv_store_used_bytes (TlKvStore *store);       /* pages held by sequences */
+gsize tl_kv_store_used_bytes (TlKvStore *store);       /* pages held by sequences, and what was taken */
 /* bytes that `positions` positions at `loops` loops take in a mode; for admission */
 gsize tl_kv_store_estimate (TlKvStore *store, guint positions, guint loops, TlKvMode mode);
 /* TL_ERROR_NO_MEMORY with needed and free bytes when `bytes` more do not fit now. reservation: on whose account, or NULL */
@@ -38,6 +38,10 @@ gboolean tl_kv_reservation_check (TlKvReservation *reservation, GError **error);
 gboolean tl_kv_reservation_take (TlKvReservation *reservation, GCancellable *cancellable, GError **error);
 void tl_kv_reservation_release (TlKvReservation *reservation);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC (TlKvReservation, tl_kv_reservation_unref)
+
+/* Counts bytes beside pages (kept row states) against the limit; NO_MEMORY as above. give_back with what was taken. */
+gboolean tl_kv_store_take (TlKvStore *store, gsize bytes, GError **error);
+void tl_kv_store_give_back (TlKvStore *store, gsize bytes);
 
 /* for tl-sequence.c */
 TlPage *tl_kv_store_page_new (TlKvStore *store, TlKvReservation *reservation, gsize bytes, GError **error);

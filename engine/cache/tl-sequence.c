@@ -14,6 +14,7 @@ struct _TlKvSequence
   TlKvStore *store;
   TlKvReservation *reservation; /* on whose account pages are taken; or NULL */
   guint window, start;
+  gboolean pinned;
   GArray *tokens;               /* guint32 [length] */
   GArray *depths;               /* guint16 [length] */
   guint n_slots;                /* page slots of every group */
@@ -170,6 +171,12 @@ tl_kv_sequence_truncate (TlKvSequence *seq, guint length)
   drop_slots (seq, (seq->tokens->len + TL_PAGE_POSITIONS - 1) / TL_PAGE_POSITIONS, seq->n_slots);
 }
 
+void
+tl_kv_sequence_pin (TlKvSequence *seq, gboolean pinned)
+{
+  seq->pinned = pinned;
+}
+
 gboolean
 tl_kv_sequence_set_window (TlKvSequence *seq, guint window)
 {
@@ -230,6 +237,12 @@ guint
 tl_kv_sequence_max_depth (const TlKvSequence *seq)
 {
   return seq->table.n_groups - TL_GROUP_LOOP;
+}
+
+TlPage *
+tl_kv_sequence_page (const TlKvSequence *seq, guint group, guint slot)
+{
+  return group < seq->table.n_groups && slot < seq->n_slots ? seq->held[group][slot] : NULL;
 }
 
 TlPageTable *
@@ -346,7 +359,7 @@ void
 tl_kv_sequence_trim (TlKvSequence *seq)
 {
   guint first = first_seen (seq, seq->tokens->len);     /* what the next row sees */
-  if (first < TL_KV_ROLLBACK + TL_PAGE_POSITIONS)
+  if (seq->pinned || first < TL_KV_ROLLBACK + TL_PAGE_POSITIONS)
     return;
   first = (first - TL_KV_ROLLBACK) / TL_PAGE_POSITIONS * TL_PAGE_POSITIONS;
   if (first <= seq->start)

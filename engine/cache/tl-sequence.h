@@ -35,6 +35,8 @@ TlKvSequence *tl_kv_sequence_fork (TlKvSequence *seq);
 /* Forgets positions >= length; larger lengths change nothing. Where a window has let go of what the next row would see, all
  * is forgotten: read the length afterwards and run again what is missing. Up to TL_KV_ROLLBACK positions never cost that. */
 void tl_kv_sequence_truncate (TlKvSequence *seq, guint length);
+/* While pinned no page is let go: rows that are to be resumed need those of every position before them. Not forked. */
+void tl_kv_sequence_pin (TlKvSequence *seq, gboolean pinned);
 /* FALSE: a row of it has seen more or less than it would have through that window */
 gboolean tl_kv_sequence_set_window (TlKvSequence *seq, guint window);
 
@@ -46,6 +48,10 @@ guint tl_kv_sequence_start (const TlKvSequence *seq);           /* first positio
 const guint32 *tl_kv_sequence_tokens (const TlKvSequence *seq); /* [length], transfer none, valid until the next pass */
 guint tl_kv_sequence_depth (const TlKvSequence *seq, guint position);   /* loops this position reached */
 guint tl_kv_sequence_max_depth (const TlKvSequence *seq);       /* loop groups that exist */
+
+/* --- for prefixes --- */
+/* the page of a slot (position / TL_PAGE_POSITIONS), or NULL where there is none; groups: pre, coda, loops */
+TlPage *tl_kv_sequence_page (const TlKvSequence *seq, guint group, guint slot);
 
 /* --- for tl-pass.c --- */
 TlPageTable *tl_kv_sequence_table (TlKvSequence *seq);

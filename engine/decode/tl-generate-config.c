@@ -12,7 +12,7 @@ enum
   PROP_MAX_TOKENS = 1, PROP_LOOPS, PROP_TOP_K, PROP_CACHE_WINDOW, PROP_CHUNK_SIZE,
   PROP_TEMPERATURE, PROP_TOP_P, PROP_MIN_P, PROP_REPETITION_PENALTY, PROP_PRESENCE_PENALTY, PROP_FREQUENCY_PENALTY,
   PROP_SEED, PROP_STATE_SEED, PROP_IGNORE_EOS, PROP_EXACT_ACTIVATIONS, PROP_KV_MODE, PROP_STOP, PROP_STOP_SEQUENCES,
-  PROP_GRAMMAR, PROP_TOKEN_STATS, PROP_TOP_LOGPROBS,
+  PROP_GRAMMAR, PROP_TOKEN_STATS, PROP_TOP_LOGPROBS, PROP_KEEP_STATES, PROP_CACHE_SALT,
 };
 
 typedef enum { KIND_UINT, KIND_DOUBLE, KIND_UINT64, KIND_BOOLEAN } Kind;
@@ -43,6 +43,7 @@ static const struct
   ROW (IGNORE_EOS, BOOLEAN, "ignore-eos", ignore_eos, 0, "Go on after an end-of-sequence token"),
   ROW (TOKEN_STATS, BOOLEAN, "token-stats", token_stats, 0, "Tell every token's log-probability and the entropy"),
   ROW (TOP_LOGPROBS, UINT, "top-logprobs", top_logprobs, 0, "Likeliest ids to tell with token-stats, at most 1024"),
+  ROW (KEEP_STATES, BOOLEAN, "keep-states", keep_states, 0, "Keep the prompt's row states, so that a reply may go deeper"),
   ROW (EXACT_ACTIVATIONS, BOOLEAN, "exact-activations", exact_activations, 0, "Activations stay float32"),
 #undef ROW
 };
@@ -93,6 +94,9 @@ set_property (GObject *object, guint id, const GValue *value, GParamSpec *pspec)
     }
   } else if (id == PROP_KV_MODE) {
     self->kv_mode = g_value_get_enum (value);
+  } else if (id == PROP_CACHE_SALT) {
+    g_free (self->cache_salt);
+    self->cache_salt = g_value_dup_string (value);
   } else if (id == PROP_STOP) {
     g_strfreev (self->stop);
     self->stop = g_value_dup_boxed (value);
@@ -124,6 +128,8 @@ get_property (GObject *object, guint id, GValue *value, GParamSpec *pspec)
     }
   } else if (id == PROP_KV_MODE) {
     g_value_set_enum (value, self->kv_mode);
+  } else if (id == PROP_CACHE_SALT) {
+    g_value_set_string (value, self->cache_salt);
   } else if (id == PROP_STOP) {
     g_value_set_boxed (value, self->stop);
   } else if (id == PROP_STOP_SEQUENCES) {
@@ -139,6 +145,7 @@ static void
 tl_generate_config_finalize (GObject *object)
 {
   TlGenerateConfig *self = TL_GENERATE_CONFIG (object);
+  g_free (self->cache_salt);
   g_strfreev (self->stop);
   g_ptr_array_unref (self->stop_sequences);
   g_clear_object (&self->grammar);
@@ -167,6 +174,8 @@ tl_generate_config_class_init (TlGenerateConfigClass *klass)
   }
   g_object_class_install_property (object_class, PROP_KV_MODE, g_param_spec_enum ("kv-mode", "kv-mode",
           "How keys and values are stored", TL_TYPE_KV_PRECISION, TL_KV_PRECISION_DEFAULT, flags));
+  g_object_class_install_property (object_class, PROP_CACHE_SALT, g_param_spec_string ("cache-salt", "cache-salt",
+          "Prefixes are shared only between equal salts", NULL, flags));
   g_object_class_install_property (object_class, PROP_STOP, g_param_spec_boxed ("stop", "stop",
           "Strings that end the reply and are not part of it", G_TYPE_STRV, flags));
   /**
@@ -206,6 +215,7 @@ tl_generate_config_copy (TlGenerateConfig *self)
     memcpy (G_STRUCT_MEMBER_P (copy, rows[i].offset), G_STRUCT_MEMBER_P (self, rows[i].offset), size);
   }
   copy->kv_mode = self->kv_mode;
+  copy->cache_salt = g_strdup (self->cache_salt);
   copy->stop = g_strdupv (self->stop);
   g_set_object (&copy->grammar, self->grammar);
   for (guint i = 0; i < self->stop_sequences->len; i++)

@@ -9,7 +9,9 @@
  * array, see tl_generate_config_add_stop_sequence()) · ignore-eos (boolean, false) · cache-window (uint, 0 = all) ·
  * kv-mode (enum, default) · exact-activations (boolean, false) · state-seed (uint64, 0) · chunk-size (uint, 0 = chosen) ·
  * token-stats (boolean, false): every token says its log-probability and the entropy, of softmax (logits) before penalties,
- * grammar, temperature and cuts; top-logprobs (uint, 0): and that many likeliest ids
+ * grammar, temperature and cuts; top-logprobs (uint, 0): and that many likeliest ids ·
+ * keep-states (boolean, false): the prompt's row states stay in memory, so that a reply may go deeper than it · cache-salt
+ * (string, none): prefixes are shared only between equal ones ·
  * grammar (TlGrammar, none): what the whole reply must match; bound to the model's vocabulary when a generation begins
  */
 #pragma once
