@@ -338,13 +338,26 @@ fill_stopped (TlPass *pass)
     }
 }
 
-gboolean
-tl_pass_is_going (const TlPass *pass)
+guint
+tl_pass_loops_left (const TlPass *pass)
 {
+  guint left = 0;
   for (guint i = 0; !pass->failure && i < pass->n; i++)
-    if (is_going (pass, i))
-      return TRUE;
-  return FALSE;
+    left = MAX (left, pass->states_of[i].stop - pass->states_of[i].depth);
+  return left;
+}
+
+gboolean
+tl_pass_failed (const TlPass *pass)
+{
+  return pass->failure != NULL;
+}
+
+void
+tl_pass_fail (TlPass *pass, const GError *error)
+{
+  if (!pass->failure)
+    pass->failure = g_error_copy (error);
 }
 
 static void
@@ -366,7 +379,7 @@ tl_passes_loops (TlPass **passes, guint n, guint loops)
       fill_all_stopped (passes, n);
       going = FALSE;
       for (guint i = 0; i < n; i++)
-        going |= tl_pass_is_going (passes[i]);
+        going |= tl_pass_loops_left (passes[i]) > 0;
       if (going)
         run_passes (passes, n, is_going, TL_STAGE_BODY, step);
     }

@@ -100,7 +100,9 @@ void tl_passes_whole (TlPass **passes, guint n);       /* pre, loops and post fo
 void tl_passes_pre (TlPass **passes, guint n);
 void tl_passes_loops (TlPass **passes, guint n, guint loops);
 void tl_passes_post (TlPass **passes, guint n);
-gboolean tl_pass_is_going (const TlPass *pass);        /* has not failed, and a row has loops to go */
+guint tl_pass_loops_left (const TlPass *pass);         /* until its last row is at its stop; 0 for one that failed */
+gboolean tl_pass_failed (const TlPass *pass);
+void tl_pass_fail (TlPass *pass, const GError *error); /* as if an entry had failed it */
 /* after post: tokens and depths committed; or FALSE and why the pass failed */
 gboolean tl_pass_end (TlPass *pass, GError **error);
 

@@ -2,7 +2,8 @@
  *
  * A job is a set of rows that a caller wants computed, of any sequences and depths; tl_scheduler_run() returns when they
  * have reached their stops (or exits), coda and head are done and the sequences hold them. One scheduler per backend.
- * The waiting caller does the work; there is no thread of the scheduler's own. Owned by a model's core.
+ * The waiting caller does the work; there is no thread of the scheduler's own. Jobs of several threads share passes, which
+ * changes no bit of their results. Long jobs go through in chunks, so that a pass stays short. Owned by a model's core.
  */
 #pragma once
 
@@ -21,8 +22,11 @@ typedef struct
                                  * all is recomputed, for older positions; NULL: the family's rule with seed 0 */
   const TlExitRule *exit;       /* asked between two loops; or NULL */
   guint *depths;                /* [n_rows] the depth each row reached; or NULL */
-  int priority;                 /* higher first */
+  int priority;                 /* higher first, see TL_SCHEDULER_OVERTAKES */
 } TlJob;
+
+/* A job that was overtaken so often goes first, whatever its priority. */
+#define TL_SCHEDULER_OVERTAKES 8
 
 /* The backend must outlive it. */
 TlScheduler *tl_scheduler_new (TlBackend *backend);
