@@ -99,3 +99,18 @@ tl_prefix_cache_dup_tokens_bytes (TlPrefixCache *self)
   g_return_val_if_fail (TL_IS_PREFIX_CACHE (self), NULL);
   return tl_prefix_dup_tokens (&self->prefix);
 }
+
+gboolean
+tl_prefix_cache_save (TlPrefixCache *self, const char *path, GError **error)
+{
+  g_return_val_if_fail (TL_IS_PREFIX_CACHE (self) && path, FALSE);
+  return tl_prefix_save (&self->prefix, path, error);
+}
+
+TlPrefixCache *
+tl_model_load_prefix_cache (TlModel *self, const char *path, GError **error)
+{
+  g_return_val_if_fail (TL_IS_MODEL (self) && path, NULL);
+  TlPrefix prefix;
+  return tl_prefix_load (&prefix, "prefix cache", self, path, error) ? cache_of (prefix) : NULL;
+}

@@ -93,4 +93,28 @@ TL_API guint64 tl_prefix_cache_get_size (TlPrefixCache *self);
  */
 TL_API GBytes *tl_prefix_cache_dup_tokens_bytes (TlPrefixCache *self);
 
+/**
+ * tl_prefix_cache_save:
+ * @self: a cache
+ * @path: (type filename): file to write; written beside it first and then renamed
+ * @error: return location
+ *
+ * Errors: BAD_FILE when it cannot be written, UNSUPPORTED on a device that keeps no pages.
+ *
+ * Returns: %FALSE with an error
+ */
+TL_API gboolean tl_prefix_cache_save (TlPrefixCache *self, const char *path, GError **error);
+
+/**
+ * tl_model_load_prefix_cache:
+ * @self: a loaded model
+ * @path: (type filename): a file of tl_prefix_cache_save()
+ * @error: return location
+ *
+ * Errors: BAD_FILE with file, field and reason (damaged, truncated, of another model), NO_MEMORY, CLOSED.
+ *
+ * Returns: (transfer full): the cache, as it was saved
+ */
+TL_API TlPrefixCache *tl_model_load_prefix_cache (TlModel *self, const char *path, GError **error);
+
 G_END_DECLS

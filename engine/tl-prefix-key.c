@@ -10,13 +10,6 @@ tl_prefix_key_name (TlKeyPart part)
   return names[part];
 }
 
-static char *
-mode_name (TlKvMode mode)
-{
-  static const char *const modes[] = { "fp16", "fp32", "int8", "int4", "h", "h-int8" };
-  return g_strdup (modes[mode]);
-}
-
 TlPrefixKey *
 tl_prefix_key_new (TlModelCore *core, const TlGenerateConfig *config)
 {
@@ -26,7 +19,7 @@ tl_prefix_key_new (TlModelCore *core, const TlGenerateConfig *config)
     [TL_KEY_MODEL] = g_strdup (d->content_hash ? d->content_hash : ""),
     [TL_KEY_ARITHMETIC] = g_strdup_printf ("%u", d->arithmetic_version),
     [TL_KEY_LOOPS] = g_strdup_printf ("%u", config->loops ? config->loops : MAX (d->loops_default, 1)),
-    [TL_KEY_KV_MODE] = mode_name (tl_model_kv_mode (core, config)),
+    [TL_KEY_KV_MODE] = g_strdup (tl_kv_mode_name (tl_model_kv_mode (core, config))),
     [TL_KEY_EXACT_ACTIVATIONS] = g_strdup (config->exact_activations ? "true" : "false"),
     [TL_KEY_STATE_SEED] = g_strdup_printf ("%" G_GUINT64_FORMAT, config->state_seed),
     [TL_KEY_SALT] = g_strdup (config->cache_salt ? config->cache_salt : ""),

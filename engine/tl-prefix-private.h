@@ -61,6 +61,10 @@ TlGenerateConfig *tl_prefix_config (const TlPrefix *prefix, TlModel *model, TlGe
 TlGenerator *tl_prefix_begin (const TlPrefix *prefix, TlModel *model, GBytes *suffix, gboolean deeper,
   TlGenerateConfig *config, GError **error);
 
+/* Errors: BAD_FILE with file, field and reason, UNSUPPORTED */
+gboolean tl_prefix_save (const TlPrefix *prefix, const char *path, GError **error);
+gboolean tl_prefix_load (TlPrefix *out, const char *what, TlModel *model, const char *path, GError **error);
+
 /* --- caches and pools --- */
 const TlPrefix *tl_prefix_cache_get_prefix (TlPrefixCache *self);
 /* takes key and run */

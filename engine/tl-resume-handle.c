@@ -87,3 +87,18 @@ tl_resume_handle_dup_tokens_bytes (TlResumeHandle *self)
   g_return_val_if_fail (TL_IS_RESUME_HANDLE (self), NULL);
   return tl_prefix_dup_tokens (&self->prefix);
 }
+
+gboolean
+tl_resume_handle_save (TlResumeHandle *self, const char *path, GError **error)
+{
+  g_return_val_if_fail (TL_IS_RESUME_HANDLE (self) && path, FALSE);
+  return tl_prefix_save (&self->prefix, path, error);
+}
+
+TlResumeHandle *
+tl_model_load_resume_handle (TlModel *self, const char *path, GError **error)
+{
+  g_return_val_if_fail (TL_IS_MODEL (self) && path, NULL);
+  TlPrefix prefix;
+  return tl_prefix_load (&prefix, "resume handle", self, path, error) ? handle_of (prefix) : NULL;
+}

@@ -90,4 +90,28 @@ TL_API guint64 tl_resume_handle_get_size (TlResumeHandle *self);
  */
 TL_API GBytes *tl_resume_handle_dup_tokens_bytes (TlResumeHandle *self);
 
+/**
+ * tl_resume_handle_save:
+ * @self: a handle
+ * @path: (type filename): file to write; written beside it first and then renamed
+ * @error: return location
+ *
+ * Errors: BAD_FILE when it cannot be written, UNSUPPORTED on a device that keeps no pages.
+ *
+ * Returns: %FALSE with an error
+ */
+TL_API gboolean tl_resume_handle_save (TlResumeHandle *self, const char *path, GError **error);
+
+/**
+ * tl_model_load_resume_handle:
+ * @self: a loaded model
+ * @path: (type filename): a file of tl_resume_handle_save()
+ * @error: return location
+ *
+ * Errors: BAD_FILE with file, field and reason (damaged, truncated, of another model), NO_MEMORY, CLOSED.
+ *
+ * Returns: (transfer full): the handle, as it was saved
+ */
+TL_API TlResumeHandle *tl_model_load_resume_handle (TlModel *self, const char *path, GError **error);
+
 G_END_DECLS

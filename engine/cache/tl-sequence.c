@@ -245,6 +245,24 @@ tl_kv_sequence_page (const TlKvSequence *seq, guint group, guint slot)
   return group < seq->table.n_groups && slot < seq->n_slots ? seq->held[group][slot] : NULL;
 }
 
+void
+tl_kv_sequence_restore (TlKvSequence *seq, const guint32 *tokens, guint n, guint start, guint loops, const guint32 *table,
+  TlPage *const *pages)
+{
+  guint n_slots = (n + TL_PAGE_POSITIONS - 1) / TL_PAGE_POSITIONS;
+  guint16 depth = loops;
+  grow_groups (seq, TL_GROUP_LOOP + loops);
+  grow_slots (seq, n_slots);
+  for (guint g = 0; g < TL_GROUP_LOOP + loops; g++)
+    for (guint s = 0; s < n_slots; s++)
+      if (table[g * n_slots + s])
+        set_page (seq, g, s, tl_page_ref (pages[table[g * n_slots + s] - 1]));
+  g_array_append_vals (seq->tokens, tokens, n);
+  for (guint i = 0; i < n; i++)
+    g_array_append_val (seq->depths, depth);
+  seq->start = start;
+}
+
 TlPageTable *
 tl_kv_sequence_table (TlKvSequence *seq)
 {

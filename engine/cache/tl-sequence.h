@@ -52,6 +52,10 @@ guint tl_kv_sequence_max_depth (const TlKvSequence *seq);       /* loop groups t
 /* --- for prefixes --- */
 /* the page of a slot (position / TL_PAGE_POSITIONS), or NULL where there is none; groups: pre, coda, loops */
 TlPage *tl_kv_sequence_page (const TlKvSequence *seq, guint group, guint slot);
+/* Fills an empty sequence: n tokens, all at depth `loops`, held from `start` on. table: [groups][slots] numbers of pages, from
+ * 1, 0 = none; their references stay the caller's. */
+void tl_kv_sequence_restore (TlKvSequence *seq, const guint32 *tokens, guint n, guint start, guint loops, const guint32 *table,
+  TlPage *const *pages);
 
 /* --- for tl-pass.c --- */
 TlPageTable *tl_kv_sequence_table (TlKvSequence *seq);

@@ -404,6 +404,94 @@ test_handles_count_and_give_back (void)
   g_assert_error (error, TL_ERROR, TL_ERROR_NO_MEMORY);
 }
 
+/* --- disk --- */
+
+static char *
+temporary (void)
+{
+  return g_strdup_printf ("%s.prefix", path);
+}
+
+static void
+test_saved_and_loaded_is_the_same (void)
+{
+  static const guint windows[] = { 0, 9, 60 };
+  g_autofree char *file = temporary ();
+  g_autoptr (TlModel) twin = load (0);
+  for (guint i = 0; i < G_N_ELEMENTS (windows); i++)
+    for (guint n = 31; n < 250; n += 101) {
+      g_autoptr (TlGenerateConfig) config = config_new (2, "temperature", 0.8, "cache-window", windows[i], "kv-mode",
+          n == 132 ? TL_KV_PRECISION_FP32 : TL_KV_PRECISION_DEFAULT, "cache-salt", "a\nb", NULL);
+      g_autoptr (GError) error = NULL;
+      g_autoptr (TlPrefixCache) cache = build (model, 1, n, config);
+      g_autoptr (GBytes) all = ids_of (1, 0, 0, n + 5), rest = ids_of (1, 0, n, n + 5);
+      g_autoptr (TlGeneration) want = plain (all, config);
+      g_assert_true (tl_prefix_cache_save (cache, file, &error));
+      g_autoptr (TlPrefixCache) loaded = tl_model_load_prefix_cache (twin, file, &error);
+      g_assert_no_error (error);
+      g_autoptr (TlGeneration) got = tl_model_generate_from_prefix_cache_bytes (twin, loaded, rest, config, NULL, &error);
+      g_assert_no_error (error);
+      assert_same (got, want);
+      g_assert_cmpuint (cached_of (got), ==, n);
+
+      g_autoptr (GBytes) prompt = ids_of (1, 0, 0, n);
+      g_autoptr (TlResumeHandle) handle = build_handle (n, config);
+      g_object_set (config, "loops", 4, NULL);
+      g_autoptr (TlGeneration) deep = plain (prompt, config);
+      g_assert_true (tl_resume_handle_save (handle, file, &error));
+      g_autoptr (TlResumeHandle) again = tl_model_load_resume_handle (twin, file, &error);
+      g_assert_no_error (error);
+      g_autoptr (TlGeneration) resumed = tl_model_resume_generate_bytes (twin, again, config, NULL, &error);
+      g_assert_no_error (error);
+      assert_same (resumed, deep);
+    }
+  g_unlink (file);
+}
+
+static void
+assert_not_loaded (TlModel *m, const char *file, const char *word)
+{
+  g_autoptr (GError) error = NULL;
+  g_autofree char *name = g_path_get_basename (file);
+  g_assert_null (tl_model_load_prefix_cache (m, file, &error));
+  g_assert_error (error, TL_ERROR, TL_ERROR_BAD_FILE);
+  g_assert_nonnull (strstr (error->message, word));
+  g_assert_nonnull (strstr (error->message, name));
+}
+
+static void
+test_damaged_and_foreign_files_are_refused (void)
+{
+  TinyModel larger = tiny;
+  larger.d_ff = 128;
+  g_autofree char *file = temporary (), *foreign = tiny_model_write (&larger);
+  g_autoptr (TlModel) other = tl_model_new (foreign);
+  g_autoptr (TlPrefixCache) cache = build (model, 1, 40, NULL);
+  g_autoptr (TlResumeHandle) handle = build_handle (40, NULL);
+  g_autofree char *data = NULL;
+  gsize size;
+  g_assert_true (tl_model_load (other, NULL, NULL) && tl_prefix_cache_save (cache, file, NULL));
+  assert_not_loaded (other, file, "model");
+  g_assert_true (g_file_get_contents (file, &data, &size, NULL));
+  g_assert_true (g_file_set_contents (file, data, size - 1, NULL));
+  assert_not_loaded (model, file, "checksum");
+  g_assert_true (g_file_set_contents (file, data, size / 2, NULL));
+  assert_not_loaded (model, file, "page");
+  data[size / 2] ^= 1;
+  g_assert_true (g_file_set_contents (file, data, size, NULL));
+  assert_not_loaded (model, file, "damaged");
+  g_assert_true (g_file_set_contents (file, "{}", 2, NULL));
+  assert_not_loaded (model, file, "no saved prefix");
+  g_assert_true (tl_resume_handle_save (handle, file, NULL));
+  assert_not_loaded (model, file, "kind");
+  assert_not_loaded (model, "/nowhere/prefix", "prefix");
+  g_autoptr (GError) error = NULL;
+  g_assert_false (tl_prefix_cache_save (cache, "/nowhere/prefix", &error));
+  g_assert_error (error, TL_ERROR, TL_ERROR_BAD_FILE);
+  g_unlink (file);
+  g_unlink (foreign);
+}
+
 int
 main (int argc, char **argv)
 {
@@ -426,6 +514,8 @@ main (int argc, char **argv)
   g_test_add_func ("/prefixes/a-resumed-prompt-equals-a-deep-one", test_a_resumed_prompt_equals_a_deep_one);
   g_test_add_func ("/prefixes/a-handle-only-goes-deeper", test_a_handle_only_goes_deeper);
   g_test_add_func ("/prefixes/handles-count-and-give-back", test_handles_count_and_give_back);
+  g_test_add_func ("/prefixes/saved-and-loaded-is-the-same", test_saved_and_loaded_is_the_same);
+  g_test_add_func ("/prefixes/damaged-and-foreign-files-are-refused", test_damaged_and_foreign_files_are_refused);
   int status = g_test_run ();
   g_object_unref (model);
   g_unlink (path);

@@ -1,5 +1,5 @@
 /* tests/fuzz/inputs.c — no input may crash, hang, leak or read outside its buffer: checkpoint files, tokenizer.json, GGUF files,
- * Hugging Face folders.
+ * Hugging Face folders, saved prefixes.
  *
  * One entry of libFuzzer's form a target. Compiled with -DTL_LIBFUZZER and clang's -fsanitize=fuzzer it is a fuzzer of the
  * target named in $TL_FUZZ_TARGET; without, a driver that feeds each target its seed, cut off everywhere and with bytes
@@ -14,6 +14,7 @@
 #include "text/tl-tokenizer.h"
 #include "tiny-model.h"
 #include "tl-convert.h"
+#include "tl-resume-handle.h"
 
 #define TOKENIZER(normalizer) "{\"version\":\"1.0\",\"added_tokens\":[{\"id\":5,\"content\":\"<|end|>\",\"single_word\":false," \
     "\"lstrip\":false,\"rstrip\":false,\"normalized\":false,\"special\":true}],\"normalizer\":" normalizer "," \
@@ -143,10 +144,74 @@ feed_folder (GBytes *bytes)
   remove_folder (folder);
 }
 
+static const TinyModel tiny = { "tiny", TL_INT4, TL_OFFSET_MIN, TL_F16, 32, 32, 4, 2, 1, 32, 8, 16 };
+
+static TlModel *
+tiny_model (void)
+{
+  static TlModel *model;
+  g_autoptr (GError) error = NULL;
+  if (!model)
+    {
+      g_autofree char *path = tiny_model_write (&tiny);
+      model = tl_model_new (path);
+      tl_model_load (model, NULL, &error);
+      g_assert_no_error (error);
+      g_unlink (path);
+    }
+  return model;
+}
+
+static void
+load_prefix (const guint8 *data, gsize size)
+{
+  g_autoptr (GError) error = NULL;
+  g_autofree char *folder = new_folder (), *path = g_build_filename (folder, "prefix", NULL);
+  write_file (path, data, size);
+  g_autoptr (TlResumeHandle) handle = tl_model_load_resume_handle (tiny_model (), path, &error);
+  assert_reported (handle != NULL, error);
+  g_unlink (path);
+  g_rmdir (folder);
+}
+
+/* as it is, and with a checksum that is right, so that what stands behind it is reached */
+static void
+feed_prefix (GBytes *bytes)
+{
+  gsize size, n = 32;
+  const guint8 *data = g_bytes_get_data (bytes, &size);
+  load_prefix (data, size);
+  if (size < n)
+    return;
+  g_autofree guint8 *copy = g_memdup2 (data, size);
+  g_autoptr (GChecksum) sum = g_checksum_new (G_CHECKSUM_SHA256);
+  g_checksum_update (sum, copy, size - n);
+  g_checksum_get_digest (sum, copy + size - n, &n);
+  load_prefix (copy, size);
+}
+
+static GBytes *
+prefix_seed (void)
+{
+  static const gint32 ids[] = { 1, 2, 3, 4, 5 };
+  g_autoptr (GError) error = NULL;
+  g_autoptr (GBytes) prompt = g_bytes_new_static (ids, sizeof ids);
+  g_autoptr (TlResumeHandle) handle = tl_model_build_resume_handle_bytes (tiny_model (), prompt, NULL, NULL, &error);
+  g_assert_no_error (error);
+  g_autofree char *folder = new_folder (), *path = g_build_filename (folder, "prefix", NULL);
+  char *data;
+  gsize size;
+  tl_resume_handle_save (handle, path, &error);
+  g_assert_no_error (error);
+  g_assert_true (g_file_get_contents (path, &data, &size, NULL));
+  g_unlink (path);
+  g_assert_cmpint (g_rmdir (folder), ==, 0);    /* nothing else was written */
+  return g_bytes_new_take (data, size);
+}
+
 static GBytes *
 checkpoint_seed (void)
 {
-  static const TinyModel tiny = { "tiny", TL_INT4, TL_OFFSET_MIN, TL_F16, 32, 32, 4, 2, 1, 32, 8, 16 };
   g_autofree char *path = tiny_model_write (&tiny);
   char *data;
   gsize size;
@@ -250,7 +315,7 @@ gguf_seed (void)
 
 static const struct { const char *name; void (*feed) (GBytes *); GBytes *(*seed) (void); } targets[] = {
   { "checkpoint", feed_checkpoint, checkpoint_seed }, { "tokenizer", feed_tokenizer, tokenizer_seed },
-  { "gguf", feed_gguf, gguf_seed }, { "packed-folder", feed_folder, packed_seed }, { "looped-folder", feed_folder, looped_seed },
+  { "prefix", feed_prefix, prefix_seed }, { "gguf", feed_gguf, gguf_seed }, { "packed-folder", feed_folder, packed_seed }, { "looped-folder", feed_folder, looped_seed },
 };
 
 static void
