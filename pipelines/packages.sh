@@ -10,8 +10,8 @@ TL_PACKAGES_RUN="gcc libc6-dev meson ninja-build pkg-config
   libgstreamer1.0-dev libgstreamer-plugins-base1.0-dev gstreamer1.0-tools gstreamer1.0-plugins-base
   python3 python3-gi python3-numpy"
 
-# more for the tests and for README's pipelines: webvttenc, textoverlay, Gst in Python
-TL_PACKAGES_TEST="gstreamer1.0-plugins-bad gstreamer1.0-plugins-good gstreamer1.0-x python3-gst-1.0"
+# more for the tests and for README's pipelines: webvttenc, textoverlay, Gst in Python; the bindings from JavaScript and Lua
+TL_PACKAGES_TEST="gstreamer1.0-plugins-bad gstreamer1.0-plugins-good gstreamer1.0-x python3-gst-1.0 gjs lua-lgi lua5.3"
 TL_PACKAGES_VALGRIND="valgrind libc6-dbg"
 TL_PACKAGES_GET="python3-pip"
 

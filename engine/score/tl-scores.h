@@ -18,8 +18,24 @@ typedef struct _TlScores TlScores;
 TL_API GType tl_scores_get_type (void) G_GNUC_CONST;
 #define TL_TYPE_SCORES (tl_scores_get_type ())
 
+/**
+ * tl_scores_new: (skip)
+ *
+ * Inside the library only.
+ *
+ * Returns: (transfer full): no tensors yet
+ */
 TlScores *tl_scores_new (void);
-/* takes the tensor; name is a literal. NULL when tensor is NULL, so that one check at the end is enough */
+/**
+ * tl_scores_add: (skip)
+ * @self: scores
+ * @name: a literal
+ * @tensor: (transfer full) (nullable): a tensor
+ *
+ * Inside the library only.
+ *
+ * Returns: (transfer none): @tensor, so that one check for %NULL at the end is enough
+ */
 TlTensor *tl_scores_add (TlScores *self, const char *name, TlTensor *tensor);
 
 /**

@@ -103,6 +103,12 @@ tl_tensor_get_address (TlTensor *self)
   return (guint64) (guintptr) self->data;
 }
 
+GBytes *
+tl_tensor_dup_bytes (TlTensor *self)
+{
+  return g_bytes_new_with_free_func (self->data, self->n_bytes, (GDestroyNotify) tl_tensor_unref, tl_tensor_ref (self));
+}
+
 gpointer
 tl_tensor_get_data (TlTensor *self)
 {

@@ -25,6 +25,17 @@ TL_API GType tl_tensor_get_type (void) G_GNUC_CONST;
 
 /* float32; n_dims <= 4; zeroed; NULL with TL_ERROR_NO_MEMORY when there is no memory of that size */
 TL_API TlTensor *tl_tensor_new (guint n_dims, const gsize *dims, GError **error);
+/**
+ * tl_tensor_new_typed: (skip)
+ * @type: of the elements
+ * @n_dims: at most 4
+ * @dims: their lengths
+ * @error: return location
+ *
+ * Inside the library only.
+ *
+ * Returns: (transfer full): as tl_tensor_new()
+ */
 TlTensor *tl_tensor_new_typed (TlTensorType type, guint n_dims, const gsize *dims, GError **error);
 /**
  * tl_tensor_ref: (skip)
@@ -79,6 +90,16 @@ TL_API guint64 tl_tensor_get_n_bytes (TlTensor *self);
  * Returns: the address of its first element, valid while a reference is held
  */
 TL_API guint64 tl_tensor_get_address (TlTensor *self);
+
+/**
+ * tl_tensor_dup_bytes:
+ * @self: a tensor
+ *
+ * Its elements for languages that cannot read an address, without a copy.
+ *
+ * Returns: (transfer full): the elements in row-major order, valid as long as the bytes are
+ */
+TL_API GBytes *tl_tensor_dup_bytes (TlTensor *self);
 
 /**
  * tl_tensor_get_data: (skip)
