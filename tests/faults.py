@@ -43,7 +43,7 @@ FAULTS = [
      "if (r->depth < tl_kv_sequence_max_depth (pass->rows[i].sequence))", "if (0)", EXIT,
      "/exit/definition/huginn-copy-window-0"),
     ("planes of skipped loops not projected", "engine/cache/tl-pass.c",
-     "if (!run_rows (pass, &row, 1, TL_STAGE_FILL, 0, cancellable, error))", "if (0)", EXIT,
+     "if (!run_row (pass, row, TL_STAGE_FILL, cancellable, error))", "if (0)", EXIT,
      "/exit/definition/huginn-propagate-window-0"),
     ("a draw that forgets its position", "engine/decode/tl-sampler.c",
      "{ id, position, stream, 0 }", "{ id, 0, stream, 0 }", IDENTITY, "/identity/f32"),
